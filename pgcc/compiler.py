@@ -243,7 +243,7 @@ class Compiled:
         if check_method(method) == "auto":
             return VALUES[self.decomposable]
         if method not in methods_for(self.decomposable):
-            raise PgccError(f"method {method!r} needs a decomposable circuit: this one is not (see explain())")
+            raise PgccError(f"method {method!r} needs a decomposable circuit: this one is not")
         return BY_METHOD[method]
 
     def total(self, rtol: float, method: str = "auto") -> Values:
@@ -253,8 +253,8 @@ class Compiled:
         if values.mantissa[0] <= 0.0:
             size = "0" if values.mantissa[0] == 0.0 else f"{values.floats()[0]:.6g}"
             raise SemanticsError(
-                f"the total g(1) is {size}: it must be positive to be a distribution; "
-                "normalize=False keeps the polynomial as it is"
+                f"the total g(1) is {size}: it must be positive to be a distribution",
+                advice="normalize=False keeps the polynomial as it is",
             )
         return values
 

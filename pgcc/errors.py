@@ -21,10 +21,24 @@ class PgccError(Exception):
     ... except pgcc.PgccError as error:
     ...     print(type(error).__name__)
     ParseError
+
+    Some know which argument they are about, and which other one would help. The message writes both as in Python, and
+    the command line replaces them by its own options.
+
+    >>> error = pgcc.PgccError("rtol=2 is too large", argument="rtol", advice="exact=True gives fractions")
+    >>> str(error)
+    'rtol=2 is too large; exact=True gives fractions'
     """
 
+    argument: str | None = None  # the message writes it as argument=value
+    advice: str | None = None  # the end of the message: name=value, and what this would do
+
+    def __init__(self, *message: object, argument: str | None = None, advice: str | None = None):
+        super().__init__(*message)
+        self.argument, self.advice = argument, advice
+
     def __str__(self) -> str:
-        return printable(super().__str__())
+        return printable(super().__str__() + (f"; {self.advice}" if self.advice else ""))
 
 
 def printable(text: str) -> str:

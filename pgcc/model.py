@@ -577,7 +577,8 @@ class Model(KnowsOtherWords):
             if size is not None:
                 raise PgccError(
                     f"sample(size={brief(size)}) could mean two things: sample(n) draws n samples, "
-                    f"sample(1, size={brief(size)}) draws one in which that many variables are in"
+                    f"sample(1, size={brief(size)}) draws one in which that many variables are in",
+                    argument="size",
                 )
         return self._ask(sample, how, evidence, n, rng, axes=Axes.SAMPLES, times=_number(n))
 
@@ -900,7 +901,7 @@ class Model(KnowsOtherWords):
         from pgcc.explore.page import explore
 
         if not self._settings.normalize:
-            raise PgccError("a raw polynomial has no probabilities to explore: compile it without normalize=False")
+            raise PgccError("a raw polynomial has no probabilities to explore: compile it normalized")
         with tier(self._compiled.work):
             return explore(self._compiled, title, groups, height)
 
@@ -1029,13 +1030,17 @@ def _number(n: Any) -> int:
 
 def _check_rtol(rtol: float) -> float:
     if not (isinstance(rtol, (int, float)) and _SMALLEST_RTOL <= rtol < 1):
-        raise PrecisionError(f"rtol={brief(rtol)} is not between {_SMALLEST_RTOL} and 1; exact=True gives fractions")
+        raise PrecisionError(
+            f"rtol={brief(rtol)} is not between {_SMALLEST_RTOL} and 1",
+            argument="rtol",
+            advice="exact=True gives fractions",
+        )
     return float(rtol)
 
 
 def _count_threads(threads: int) -> int:
     if isinstance(threads, bool) or not isinstance(threads, int) or threads == 0 or threads < -1:
-        raise PgccError(f"threads={threads!r} is neither a number ≥ 1 nor −1 (all cores)")
+        raise PgccError(f"threads={threads!r} is neither a number ≥ 1 nor −1 (all cores)", argument="threads")
     if threads > 0:
         return threads
     return count_processors()

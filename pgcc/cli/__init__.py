@@ -14,11 +14,9 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from functools import partial
 from importlib import import_module
-from typing import Any
 
-from pgcc.cli.arguments import UsageError, parse_arguments
+from pgcc.cli.arguments import parse_arguments
 from pgcc.cli.exits import Exit
 from pgcc.errors import PgccError, printable
 from pgcc.interrupts import end_at_once
@@ -47,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if argv is None and args.command != _WITH_PROCESSES:
             end_at_once()
         with warnings.catch_warnings():
-            warnings.showwarning = partial(_tell_warning, args.parser)
+            warnings.showwarning = _tell_warning
             code = import_module(f"pgcc.cli.{args.command}").run(args)
         sys.stdout.flush()
         return code or Exit.DONE
@@ -68,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _explain(error: Exception, args: argparse.Namespace | None) -> str:
     match error:
         case PgccError():
-            return str(error) if args is None or isinstance(error, UsageError) else args.parser.in_own_terms(str(error))
+            return str(error) if args is None else args.parser.explain(error)
         case OSError(strerror=str(reason)):
             return f"{error.filename}: {reason}" if error.filename else reason
         case UnicodeDecodeError():
@@ -79,8 +77,8 @@ def _explain(error: Exception, args: argparse.Namespace | None) -> str:
     return f"internal error, please report it: {text} (PGCC_TRACEBACK=1 shows where)"
 
 
-def _tell_warning(parser: Any, message: Warning | str, *where: object, **more: object) -> None:
-    parser.tell(str(message))
+def _tell_warning(message: Warning | str, *where: object, **more: object) -> None:
+    print(f"pgcc: {printable(str(message))}", file=sys.stderr)
 
 
 def _flush_answers() -> None:

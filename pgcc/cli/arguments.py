@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, cast
 
 from pgcc import __version__
 from pgcc.cli import exits, texts
-from pgcc.cli.terms import in_own_terms
-from pgcc.errors import PgccError, printable
+from pgcc.errors import PgccError
 from pgcc.methods import METHODS
 
-
-class UsageError(PgccError):
-    """Arguments that a command does not understand. The message is already in the terms of the command line."""
+# Arguments of the library whose options have other names.
+_OPTIONS = {
+    "k": "top",
+    "n_components": "components",
+    "max_iter": "epochs",
+    "n_init": "restarts",
+    "random_state": "seed",
+    "rng": "seed",
+    "n_jobs": "threads",
+}
 
 
 class _Parser(argparse.ArgumentParser):
     """An argument parser that reports bad usage like every other error: in one line."""
 
-    elsewhere: frozenset[str] = frozenset()  # the parameters that some command has an option for
     commands: dict[str, _Parser]  # of the parser of all commands
 
     def __init__(self, **options: Any):
@@ -34,15 +38,28 @@ class _Parser(argparse.ArgumentParser):
         super()._check_value(action, value)
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (see {self.prog} --help)")
+        raise PgccError(f"{message} (see {self.prog} --help)")
 
-    def in_own_terms(self, text: str) -> str:
-        """A message of the library, translated to the terms of this command."""
-        return in_own_terms(text, self, self.elsewhere)
+    def explain(self, error: PgccError) -> str:
+        """The message of an error, with the options of this command; advice that it has no option for is left out."""
+        text, part = str(error), cast(BaseException | None, error)
+        while isinstance(part, PgccError):  # an error may repeat one that it was raised from
+            before, name, after = text.partition(f"{part.argument}=")
+            text = before + (self._in_own_terms(name + after) or name + after)
+            if part.advice is not None:
+                own = self._in_own_terms(part.advice)
+                text = text.replace(f"; {part.advice}", "" if own is None else f"; {own}")
+            part = part.__context__
+        return text
 
-    def tell(self, text: str) -> None:
-        """Write a message on standard error, in the terms of this command."""
-        print(f"pgcc: {printable(self.in_own_terms(text))}", file=sys.stderr)
+    def _in_own_terms(self, text: str) -> str | None:
+        """``rtol=…`` as ``--rtol …``, and ``exact=True`` as ``--exact``; None if there is no such option."""
+        name, _, rest = text.partition("=")
+        for action in self._actions:
+            if action.option_strings and action.dest == _OPTIONS.get(name, name):
+                flag = action.option_strings[-1]
+                return f"{flag} {rest.lstrip()}" if action.nargs != 0 else flag + rest.removeprefix(str(action.const))
+        return None
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
@@ -280,9 +297,6 @@ def build_parser() -> _Parser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in COMMANDS:
         _add_command(commands, command)
-    given = {action.dest for one in commands.choices.values() for action in one._actions if action.option_strings}
-    for one in commands.choices.values():
-        one.elsewhere = frozenset(given)
     parser.commands = dict(commands.choices)
     return parser
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 import pgcc
 from pgcc import plot
 from pgcc.data.text import parse_names
-from pgcc.errors import PgccError
+from pgcc.errors import PgccError, printable
 from pgcc.formats import FORMATS
 from pgcc.formats.io import MOST_STREAMED, is_replaceable, replacing
 
@@ -41,7 +41,7 @@ def read_circuit(args: argparse.Namespace) -> Circuit:
         warnings.simplefilter("always", UserWarning)
         circuit = pgcc.load(args.file, **options)
     for warning in caught:
-        args.parser.tell(f"{args.file}: {warning.message}")
+        print(printable(f"pgcc: {args.file}: {warning.message}"), file=sys.stderr)
     return circuit
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pgcc.cli.asking import compile_model, counted
+from pgcc.cli.asking import compile_model, counted_with_size
 from pgcc.cli.files import check_can_write, write_text
 from pgcc.cli.output import csv_header, json_text
 from pgcc.data.text import parse_evidence
@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> None:
         check_can_write(args.output, args.force)
     model = compile_model(args, "threads")
     evidence = parse_evidence(args.words[0]) if args.words else None
-    rows = model.sample(args.n, evidence, args.seed, **counted(args))
+    rows = model.sample(args.n, evidence, args.seed, **counted_with_size(args))
     lines = _as_sets(rows, model.variables) if args.json else _as_table(rows, model.variables)
     if args.output is None:
         sys.stdout.writelines(lines)

@@ -116,8 +116,8 @@ def _refuse_sizes(compiled: Compiled) -> None:
     """
     if compiled.decomposable and any(node.op is Op.DET and node.size is not None for node in compiled.circuit.order):
         raise PgccError(
-            "the circuit has a determinant of a given size (a k-DPP), which emitted source cannot evaluate: use "
-            "pgcc.compile; if it is small, emit pgcc.passes.expand_det.expand_det(circuit)"
+            "the circuit has a determinant of a given size (a k-DPP), which emitted source cannot evaluate: ask a "
+            "compiled Model; if it is small, emit pgcc.passes.expand_det.expand_det(circuit)"
         )
 
 
@@ -268,7 +268,7 @@ def _total(compiled: Compiled) -> float:
     total = float(compiled.total(_TOTAL_RTOL, "ball").floats()[0])
     if total == 0.0 or math.isinf(total):
         raise PgccError(
-            "the total g(1) is out of the range of float64, in which emitted code computes: use pgcc.compile"
+            "the total g(1) is out of the range of float64, in which emitted code computes: ask a compiled Model"
         )
     return total
 

@@ -230,5 +230,5 @@ def check_range(program: Program) -> None:
         if not math.isfinite(rounded) or (rounded == 0.0) != (exact == 0):
             raise PgccError(
                 "a number of the circuit is out of the range of float64 (1e-308 to 1e308), "
-                "in which emitted code computes: use pgcc.compile"
+                "in which emitted code computes: ask a compiled Model"
             )

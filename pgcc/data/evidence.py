@@ -163,8 +163,8 @@ class Evidence:
         names = [one for one in given if isinstance(one, str)]
         if names and all(find_variable(name, self.column) for name in names):
             raise EvidenceError(
-                f"{some(names)}: names without values are not evidence. Evidence looks like '{names[0]}=1'; the "
-                "variables to count are given by over=…"
+                f"{some(names)}: names without values are not evidence. Evidence looks like '{names[0]}=1'",
+                advice="over=… gives the variables to count",
             )
 
     def _from_array(self, given: Any) -> np.ndarray:

@@ -53,7 +53,9 @@ class Part:
 def check_most(most_nodes: int) -> int:
     """Check the largest number of nodes to draw."""
     if isinstance(most_nodes, bool) or not isinstance(most_nodes, int) or most_nodes < 1:
-        raise PgccError(f"most_nodes={most_nodes!r} is not a number of nodes to draw (a number ≥ 1)")
+        raise PgccError(
+            f"most_nodes={most_nodes!r} is not a number of nodes to draw (a number ≥ 1)", argument="most_nodes"
+        )
     return most_nodes
 
 
@@ -105,15 +107,18 @@ def _centres(circuit: Circuit, around: str | Node | Circuit) -> list[Node]:
         found = [node for node in circuit.order if node.op is Op.VAR and node.name == around]
         if not found:
             names = ", ".join(circuit.variables[:8]) + (", …" if len(circuit.variables) > 8 else "")
-            raise PgccError(f"around={around!r}: no variable of that name occurs in the circuit; it has {names}")
+            raise PgccError(
+                f"around={around!r}: no variable of that name occurs in the circuit; it has {names}", argument="around"
+            )
         return found
     centre = around.root if isinstance(around, Circuit) else around
     if not isinstance(centre, Node):
         raise PgccError(
-            f"around={around!r}: a picture is around a variable, by its name, or a part of the circuit (a Circuit)"
+            f"around={around!r}: a picture is around a variable, by its name, or a part of the circuit (a Circuit)",
+            argument="around",
         )
     if centre not in set(circuit.order):
-        raise PgccError("around=: that is not a part of this circuit")
+        raise PgccError("around=: that is not a part of this circuit", argument="around")
     return [centre]
 
 

@@ -71,8 +71,8 @@ class CountingExact:
             if self.exact.exact_bits * size <= (_FEW_EXACT_BITS if bits < ZERO_BITS else MOST_EXACT_BITS):
                 return self._fractions(row, mask, size)
         raise PrecisionError(
-            f"a coefficient of the distribution of a count is still uncertain with {MOST_BITS} bits: raise `rtol`, or "
-            "ask for absolute accuracy with atol=1e-12"
+            f"a coefficient of the distribution of a count is still uncertain with {MOST_BITS} bits",
+            advice="atol=1e-12 asks for absolute accuracy instead",
         )
 
     def _fractions(self, row: list[int], mask: list[bool], size: int) -> Values:
@@ -138,7 +138,9 @@ class CountingExact:
                     found = expand(exact.balls(bits), arb, arb_poly)
             if found is not None:
                 return found
-        raise PrecisionError(f"a moment of a count is still uncertain with {MOST_BITS} bits: raise `rtol`")
+        raise PrecisionError(
+            f"a moment of a count is still uncertain with {MOST_BITS} bits", advice="rtol=1e-6 accepts a larger error"
+        )
 
     def _polynomial(
         self, tape: Tape, codes: list[int], times: Sequence[int], size: int, number: Any, poly: Any, origin: int = 0

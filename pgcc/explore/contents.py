@@ -31,6 +31,7 @@ OPERATIONS = (LEAF, SUM, TIMES, DET)
 MOST_VARIABLES, MOST_ARGUMENTS, MOST_MULTIPLICATIONS = 20_000, 4_000_000, 500_000_000
 # Whether sums are deterministic is decided for circuits of up to this many edges, which takes about a second.
 _MOST_DECIDED = 20_000
+_PART = "circuit.restrict(names) is a part of it, and model.condition(evidence) what evidence leaves"
 
 
 def page_program(compiled: Compiled) -> Program:
@@ -50,8 +51,8 @@ def page_program(compiled: Compiled) -> Program:
     n = len(compiled.circuit.variables)
     if n > MOST_VARIABLES:
         raise PgccError(
-            f"{n:,} variables are too many for a page, which shows {MOST_VARIABLES:,} at most: explore a part of them, "
-            "circuit.restrict(names), or given evidence, model.condition(evidence)"
+            f"{n:,} variables are too many for a page, which shows {MOST_VARIABLES:,} at most",
+            advice=_PART,
         )
     program = _unpaired(prune(compiled.program).expect(*OPERATIONS))
     _check_size(program)
@@ -97,8 +98,8 @@ def _check_size(program: Program) -> None:
     ):
         if count > most:
             raise PgccError(
-                f"the model is too large for a page: a click would take {count:,} {what}, and {most:,} is the limit; "
-                "explore a part of it, circuit.restrict(names), or given evidence, model.condition(evidence)"
+                f"the model is too large for a page: a click would take {count:,} {what}, and {most:,} is the limit",
+                advice=_PART,
             )
 
 

@@ -121,7 +121,7 @@ def explore(
     """`Model.explore`."""
     n = len(compiled.circuit.variables)
     if title is not None and not isinstance(title, str):
-        raise PgccError(f"title={title!r} is not text")
+        raise PgccError(f"title={title!r} is not text", argument="title")
     if type(height) is not int or height < 100:
         raise PgccError(f"height={height!r} is not a height in pixels: a whole number, 100 or more")
     return Explorer(compiled, title or f"A model of {plural(n, 'variable')}", groups, height)

@@ -96,8 +96,9 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
     known = inspect.signature(read).parameters
     unknown = [name for name in options if name not in known]
     if unknown:
-        advice = "; circuit.relabel renames the variables" if unknown[0] == "names" else ""
-        raise FormatError(f"{path}: the format {path.suffix} has no option {unknown[0]}={advice}")
+        advice = "circuit.relabel renames the variables" if unknown[0] == "names" else None
+        message = f"{path}: the format {path.suffix} has no option {unknown[0]}="
+        raise FormatError(message, argument=unknown[0], advice=advice)
     try:
         with waiting(printable(f"reading {path}")):
             return read(path, **options)

@@ -50,11 +50,15 @@ def read(
         If the file is damaged, or the graph has no spanning tree.
     """
     if directed and root is None:
-        raise FormatError(f"{path}: the arborescences of a directed graph have a root: root= says which node it is")
+        raise FormatError(
+            f"{path}: the arborescences of a directed graph have a root", advice="root=NODE says which node it is"
+        )
     if root is not None and (killing is not None or directed is False):
-        raise FormatError(f"{path}: root= is for directed graphs, and killing= for the forests of undirected ones")
+        raise FormatError(
+            f"{path}: only directed graphs have a root; killing rates are for the forests of undirected ones"
+        )
     if root is None and orientation != "out":
-        raise FormatError(f"{path}: orientation= means nothing without root=")
+        raise FormatError(f"{path}: orientation={orientation!r} means nothing without a root", argument="orientation")
     edges = list(_edges(path))
     if not edges:
         raise FormatError(f"{path} has no edges: a line has two nodes and perhaps a weight")

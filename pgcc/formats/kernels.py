@@ -85,7 +85,7 @@ def kernel_in(archive: Archive, kernel: str | None) -> Kernel | None:
 def check_kind(path: Path, kernel: str | None) -> str | None:
     """The option kernel=, checked: "L", "K", "factor", or None if it is not given."""
     if kernel is not None and kernel not in KINDS:
-        raise FormatError(f"{path}: kernel={kernel!r} is not one of {', '.join(KINDS)}")
+        raise FormatError(f"{path}: kernel={kernel!r} is not one of {', '.join(KINDS)}", argument="kernel")
     return kernel
 
 
@@ -93,7 +93,9 @@ def _choose(there: list[str], kernel: str | None) -> str:
     if kernel is not None and kernel not in there:
         raise FormatError(f"it has no array {kernel!r}, but {', '.join(there)}")
     if kernel is None and len(there) > 1:
-        raise FormatError(f"it has the arrays {' and '.join(there)}: kernel= says which one is meant")
+        raise FormatError(
+            f"it has the arrays {' and '.join(there)}", advice=f"kernel={there[0]!r} says which one is meant"
+        )
     return kernel or there[0]
 
 

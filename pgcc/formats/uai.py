@@ -58,8 +58,8 @@ def read(path: Path, keep: Iterable[str] | None = None) -> Circuit:
     try:
         return eliminate(names, factors, keep)
     except WidthError as error:
-        hint = "; `keep` a few of its variables to sum out the others while reading" if keep is None else ""
-        raise FormatError(f"{path}: the network is too dense for a circuit: {error}{hint}") from None
+        advice = "keep=NAMES sums out the other variables while reading" if keep is None else None
+        raise FormatError(f"{path}: the network is too dense for a circuit: {error}", advice=advice) from None
     except CircuitError as error:
         raise FormatError(f"{path}: {error}") from None
 

@@ -94,7 +94,9 @@ def _normalized(share: Number, part: Circuit, what: str, normalize: bool) -> Num
     if is_one(value):
         return share
     if not normalize:
-        raise SemanticsError(f"{what} has the total {display_text(value)}, not 1; normalize=True divides by it")
+        raise SemanticsError(
+            f"{what} has the total {display_text(value)}, not 1", advice="normalize=True divides by it"
+        )
     return quotient(share, value)
 
 

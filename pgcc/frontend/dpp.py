@@ -140,14 +140,14 @@ def dpp(
         reason = (
             "a factor is always valid" if what == "factor" else "the nearest kernel is only known for symmetric ones"
         )
-        raise CircuitError(f"nearest=True: {reason}")
+        raise CircuitError(f"nearest=True: {reason}", argument="nearest")
     if rank is not None:
         _check_rank(rank, what, symmetric, len(kernel.items))
     if what == "factor":
         return _from_factor(kernel, kernel.floats if kernel.rows is None else kernel.rows)
     if len(kernel.items) != kernel.floats.shape[1]:
         n, m = kernel.floats.shape
-        hint = "; an n×r matrix B with L = B·Bᵀ is given as factor=B" if what == "L" else ""
+        hint = "; an n×r matrix B with L = B·Bᵀ is not L, but its factor" if what == "L" else ""
         raise CircuitError(
             f"the kernel {what} has to be square: it has {plural(n, 'row')} and {plural(m, 'column')}{hint}"
         )
@@ -161,11 +161,13 @@ def dpp(
 def _check_rank(rank: int | str, what: str, symmetric: bool, items: int) -> None:
     if what == "factor" or not symmetric:
         reason = "that of a factor is its number of columns" if what == "factor" else "only for symmetric kernels"
-        raise CircuitError(f"rank={rank!r}: {reason}")
+        raise CircuitError(f"rank={rank!r}: {reason}", argument="rank")
     if rank == "full":
         return
     if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or not 0 <= rank <= items:
-        raise CircuitError(f"rank={rank!r} is neither 'full' nor a number between 0 and {items}, that of the items")
+        raise CircuitError(
+            f"rank={rank!r} is neither 'full' nor a number between 0 and {items}, that of the items", argument="rank"
+        )
 
 
 # -- the three forms, and the fourth -------------------------------------------------------------------------
@@ -247,13 +249,14 @@ def _symmetrized(kernel: NamedKernel) -> NamedKernel:
         a, b = kernel.entry(i, j), kernel.entry(j, i)
         raise CircuitError(
             f"the kernel {kernel.what} is not symmetric: {a} is {A[i, j]:.6g}, but {b} is {A[j, i]:.6g}, a difference "
-            f"of {difference[i, j]:.3g}; symmetric=False allows kernels that are not"
+            f"of {difference[i, j]:.3g}",
+            advice="symmetric=False allows kernels that are not",
         )
     if kernel.rows is not None:
         return _exactly_symmetric(kernel)
     change = (
         f"the kernel {kernel.what} is not symmetric: entries of its two triangles differ by up to "
-        f"{difference.max():.2g}, and their means are taken; symmetric=False keeps them"
+        f"{difference.max():.2g}, and their means are taken (a kernel that is declared nonsymmetric keeps them)"
     )
     return kernel.replaced(np.where(A == A.T, A, A / 2 + A.T / 2)).noted(change)
 
@@ -268,7 +271,8 @@ def _exactly_symmetric(kernel: NamedKernel) -> NamedKernel:
                 gap = nearest_float(Fraction(x) - Fraction(kernel.rows[j][i]))
                 raise CircuitError(
                     f"the kernel {kernel.what} is not symmetric: {a} and {b} are exact numbers that differ by "
-                    f"{abs(gap):.3g}; symmetric=False allows kernels that are not"
+                    f"{abs(gap):.3g}",
+                    advice="symmetric=False allows kernels that are not",
                 )
     return kernel
 
@@ -299,8 +303,8 @@ def _rank_warning(kernel: NamedKernel, rank: int, change: float) -> str:
     return (
         f"the kernel L of {n} items has rank {rank} but for rounding errors, and is replaced by one that has it "
         f"exactly: {n - rank} eigenvalue{'s are' if n - rank > 1 else ' is'} taken for 0, and no entry changes by more "
-        f"than {change:.1e}. rank='full' keeps every number, rank={rank} says that this is meant; best is factor=B, "
-        "where L = B·Bᵀ"
+        f"than {change:.1e}. The rank 'full' keeps every number, the rank {rank} says that this is meant; "
+        "best is the factor B itself, where L = B·Bᵀ"
     )
 
 
@@ -372,7 +376,7 @@ def _cluster_warning(kernel: NamedKernel, kept: np.ndarray, eigenvalues: np.ndar
     return (
         f"the kernel K of {len(kept)} items has the eigenvalue 0 {len(kept) - rank} times and 1 {ones} times but for "
         f"rounding errors, and is replaced by one that has them exactly: no entry changes by more than {change:.1e}. "
-        f"rank='full' keeps every number, rank={rank} says that this is meant"
+        f"The rank 'full' keeps every number, the rank {rank} says that this is meant"
     )
 
 
@@ -440,8 +444,8 @@ def _not_valid(kernel: NamedKernel, what: str, which: int) -> SemanticsError:
     heavy = [repr(kernel.items[i]) for i in np.argsort(-size, kind="stable")[:2] if size[i] > 1e-6]
     return SemanticsError(
         f"the kernel {kernel.what} is not {what}: it has the eigenvalue {eigenvalues[which]:.6g}, to which "
-        f"{' and '.join(heavy)} contribute{'s' if len(heavy) == 1 else ''} most; "
-        "nearest=True takes the nearest kernel that is valid"
+        f"{' and '.join(heavy)} contribute{'s' if len(heavy) == 1 else ''} most",
+        advice="nearest=True takes the nearest kernel that is valid",
     )
 
 

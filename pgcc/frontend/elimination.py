@@ -138,7 +138,7 @@ def _kept(names: Sequence[str], keep: Iterable[str] | None) -> set[int]:
     index = {name: v for v, name in enumerate(names)}
     wanted = [keep] if isinstance(keep, str) else list(keep)
     if not wanted:
-        raise CircuitError("`keep` has to name at least one variable")
+        raise CircuitError("keep= has to name at least one variable", argument="keep")
     unknown = [name for name in wanted if not isinstance(name, str) or name not in index]
     if unknown:
         raise CircuitError(f"cannot keep {unknown[0]!r}: the model has no such variable")

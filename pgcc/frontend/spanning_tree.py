@@ -194,7 +194,9 @@ def arborescence(
     Fraction(2, 3)
     """
     if orientation not in ("out", "in"):
-        raise CircuitError(f"orientation={orientation!r}: the edges of an arborescence point 'out' or 'in'")
+        raise CircuitError(
+            f"orientation={orientation!r}: the edges of an arborescence point 'out' or 'in'", argument="orientation"
+        )
     graph = read_graph(G, weight, names, directed=True, function="arborescence")
     if not is_hashable(root) or root not in set(graph.nodes):
         raise CircuitError(f"the root {root!r} is not a node of the graph")

@@ -199,11 +199,12 @@ def _labels(edges: Sequence[Raw], names: Names, directed: bool, multigraph: bool
         label = default if names is None else _named(names, edge, directed)
         if not isinstance(label, str) or not label or not label.isprintable():
             raise CircuitError(
-                f"edge {edge!r} cannot be called {label!r}: pass names= to choose the names of variables"
+                f"edge {edge!r} cannot be called {label!r}", advice="names=… chooses the names of variables"
             )
         if label in labels:
             raise CircuitError(
-                f"the edges {labels[label]!r} and {edge!r} are both called {label!r}: pass names= to choose the names"
+                f"the edges {labels[label]!r} and {edge!r} are both called {label!r}",
+                advice="names=… chooses the names",
             )
         labels[label] = edge
     return list(labels)
@@ -238,10 +239,12 @@ def read_rates(G: Any, nodes: list, killing: Any) -> dict[Hashable, Number]:
     given: Mapping
     if isinstance(killing, str):
         if not hasattr(G, "nodes"):
-            raise CircuitError(f"killing={killing!r} names an attribute of nodes, and a list of edges has none")
+            raise CircuitError(
+                f"killing={killing!r} names an attribute of nodes, and a list of edges has none", argument="killing"
+            )
         given = {node: data[killing] for node, data in G.nodes(data=True) if killing in data}
         if not given:
-            raise CircuitError(f"killing={killing!r}: no node of the graph has this attribute")
+            raise CircuitError(f"killing={killing!r}: no node of the graph has this attribute", argument="killing")
     elif isinstance(killing, Mapping):
         given = killing
         unknown = [node for node in given if node not in set(nodes)]
@@ -304,7 +307,8 @@ def check_connected(graph: WeightedGraph) -> None:
         a, b = components[0][0], components[1][0]
         raise CircuitError(
             f"the graph is not connected: no path of edges with positive weight leads from {a!r} to {b!r} "
-            f"({len(components)} components); there is no spanning tree, but pgcc.spanning_forest"
+            f"({len(components)} components), and there is no spanning tree",
+            advice="killing=RATE makes it rooted forests (pgcc.spanning_forest)",
         )
 
 

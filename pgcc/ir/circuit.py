@@ -369,7 +369,7 @@ class Circuit(KnowsOtherWords):
         from pgcc.passes.sizes import of_size
 
         if size is None and over is not None:
-            raise EvidenceError("`over` says what `size` counts: it means nothing alone")
+            raise EvidenceError("`over` says what `size` counts: it means nothing alone", argument="over")
         part = self if size is None else of_size(self, size, read_names(over, dict.fromkeys(self.variables)))
         return part if evidence is None else condition(part, Evidence(self.variables, evidence).observed())
 

@@ -47,7 +47,8 @@ def of_size(circuit: Circuit, size: Any, over: Iterable[str] | None = None) -> C
     least, most = read_size(size)
     if most > len(counted):
         raise CircuitError(
-            f"size={brief(size)}: of the {len(counted)} variables that are counted, 0 to {len(counted)} can be in"
+            f"size={brief(size)}: of the {len(counted)} variables that are counted, 0 to {len(counted)} can be in",
+            argument="size",
         )
     with collector_paused():
         return Circuit(component(circuit, frozenset(counted), range(least, most + 1)), circuit.variables)
@@ -61,15 +62,18 @@ def read_size(size: Any) -> Range:
     """
     pair = tuple(size) if isinstance(size, (tuple, list)) else (size, size)
     if len(pair) != 2:
-        raise CircuitError(f"size={brief(size)}: a number, or the least and the largest")
+        raise CircuitError(f"size={brief(size)}: a number, or the least and the largest", argument="size")
     try:
         least, most = (-1 if isinstance(k, bool) else operator.index(k) for k in pair)
     except TypeError:
         raise CircuitError(
-            f"size={brief(size)} is not a number of variables, or a pair of the least and the largest"
+            f"size={brief(size)} is not a number of variables, or a pair of the least and the largest",
+            argument="size",
         ) from None
     if not 0 <= least <= most:
-        raise CircuitError(f"size={brief(size)}: sizes are at least 0, and the first is not above the second")
+        raise CircuitError(
+            f"size={brief(size)}: sizes are at least 0, and the first is not above the second", argument="size"
+        )
     return least, most
 
 

@@ -25,7 +25,7 @@ def cardinality(
     columns : of the variables of T.
     """
     if atol is not None and not (isinstance(atol, Real) and LEAST_ATOL <= atol <= _MOST_ATOL):
-        raise PrecisionError(f"atol={brief(atol)} is not between {LEAST_ATOL} and {_MOST_ATOL}")
+        raise PrecisionError(f"atol={brief(atol)} is not between {LEAST_ATOL} and {_MOST_ATOL}", argument="atol")
     # Before any counting: a value takes far less time than a polynomial, and errors name the first row, as elsewhere.
     distribution.possible(given)
     counted = np.zeros(len(distribution.variables), bool)

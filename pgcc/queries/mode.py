@@ -398,7 +398,10 @@ def until(time_limit: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         seconds = -1.0
     if not seconds > 0.0:
-        raise PgccError(f"time_limit={brief(time_limit)} is not how long to search: a number of seconds, above 0")
+        raise PgccError(
+            f"time_limit={brief(time_limit)} is not how long to search: a number of seconds, above 0",
+            argument="time_limit",
+        )
     return search_clock() + seconds
 
 
@@ -406,5 +409,5 @@ def as_count(k: Any) -> int:
     """How many assignments to list."""
     count = as_index(k)
     if count is None or count < 1:
-        raise PgccError(f"k={brief(k)} is not how many assignments to list: a number, 1 or more")
+        raise PgccError(f"k={brief(k)} is not how many assignments to list: a number, 1 or more", argument="k")
     return count

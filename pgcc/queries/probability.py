@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -90,10 +89,8 @@ def exact_prob(
     found = []
     for row, codes in enumerate(given.chunk(slice(None)).tolist()):
         value = exact.rational(codes)
-        if total is not None and value < 0:  # the total is positive
-            raise SemanticsError(_negative(nearest_float(value / total), given.describe(row)))
-        if total is not None and value > total:
-            raise SemanticsError(_above_one(nearest_float(value / total), given.describe(row)))
+        if total is not None and not 0 <= value <= total:  # the total is positive
+            raise _refusal(nearest_float(value / total), given.describe(row))
         found.append(value if total is None else value / total)
     return (found, np.zeros(given.rows)) if bound else found
 
@@ -165,10 +162,9 @@ class ProbabilityPlan:
             values, used = climb(self.ladder, self.compiled, codes, self.rtol)
         if self.total is not None:
             bad = self._divide_by_total(values)
-            if bad is not None:
-                row, message = bad
-                where = evidence.describe(rows.start + (row if some is None else int(some[row])))
-                raise SemanticsError(message(float(values.floats()[row]), where))
+            if bad >= 0:
+                where = evidence.describe(rows.start + (bad if some is None else int(some[bad])))
+                raise _refusal(float(values.floats()[bad]), where)
         numbers = values.logs() if self.logs else values.floats()
         if self.near_zero:
             numbers = relative_logs(self.compiled, codes, values, self.total, self.rtol, numbers)
@@ -177,16 +173,14 @@ class ProbabilityPlan:
             answers.bounds[rows] = values.bound if self.logs else values.float_bounds()
         answers.add_used(used)
 
-    def _divide_by_total(self, values: Values) -> tuple[int, Callable[[float, str], str]] | None:
-        """Make probabilities of values. Returns the first that is none, with a function for the message; or None."""
+    def _divide_by_total(self, values: Values) -> int:
+        """Make probabilities of values. Returns the first that is none, or −1."""
         assert self.total is not None
         negative = values.divide_by(self.total)
-        if negative >= 0:
-            return negative, _negative
-        if not self.proved:
-            for row in np.flatnonzero(values.floats() > (1.0 + values.bound) * (1.0 + 4.0 * UNIT))[:1].tolist():
-                return row, _above_one
-        return None
+        if negative >= 0 or self.proved:
+            return negative
+        above = np.flatnonzero(values.floats() > (1.0 + values.bound) * (1.0 + 4.0 * UNIT))
+        return int(above[0]) if len(above) else -1
 
 
 def probabilities(
@@ -312,19 +306,13 @@ def _logs_of_complements(compiled: Compiled, codes: np.ndarray, total: Values, r
     negative = values.divide_by(total)
     if negative >= 0:
         where = Evidence(compiled.circuit.variables, others[negative : negative + 1]).describe(0)
-        raise SemanticsError(_negative(values.floats()[negative], where.removesuffix(" (row 0)")))
+        raise _refusal(float(values.floats()[negative]), where.removesuffix(" (row 0)"))
     return np.log1p(0.0 - np.bincount(row, values.floats(), minlength=len(codes)))
 
 
-def _above_one(value: float, where: str) -> str:
-    return (
-        f"the 'probability' of {where} is {value:.6g}, above 1: the polynomial has negative coefficients "
-        "and is no distribution; normalize=False gives its coefficients as they are"
-    )
-
-
-def _negative(value: float, where: str) -> str:
-    return (
-        f"the 'probability' of {where} is {value:.6g}: the polynomial has negative coefficients "
-        "and is no distribution; normalize=False gives its coefficients as they are"
+def _refusal(value: float, where: str) -> SemanticsError:
+    return SemanticsError(
+        f"the 'probability' of {where} is {value:.6g}{', above 1' if value > 1 else ''}: the polynomial has negative "
+        "coefficients and is no distribution",
+        advice="normalize=False gives its coefficients as they are",
     )

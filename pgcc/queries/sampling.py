@@ -133,9 +133,7 @@ def _posterior(distribution: Distribution, prefixes: np.ndarray, v: int) -> np.n
     both[::2, v], both[1::2, v] = 0, 1
     out, inside = distribution.logprobs(both).reshape(-1, 2).T
     if np.isnan(out + inside).any():
-        raise SemanticsError(
-            "no samples: the polynomial has negative coefficients and is no distribution (see pgcc.check)"
-        )
+        raise SemanticsError("no samples: the polynomial has negative coefficients and is no distribution")
     top = np.maximum(out, inside)
     return np.exp(inside - top) / (np.exp(inside - top) + np.exp(out - top))
 
@@ -147,7 +145,7 @@ def _told(count: int) -> str:
 def _as_count(n: Any) -> int:
     count = as_index(n)
     if count is None or count < 0:
-        raise PgccError(f"n={brief(n)}: the number of samples is an integer, 0 or more")
+        raise PgccError(f"n={brief(n)}: the number of samples is an integer, 0 or more", argument="n")
     return count
 
 
@@ -157,5 +155,7 @@ def _as_seed(rng: Any) -> int:
         return int(rng.integers(2**64, dtype=np.uint64))
     seed = as_index(rng)
     if rng is not None and (seed is None or seed < 0):
-        raise PgccError(f"rng={brief(rng)} is no seed: that is an integer, 0 or more; a numpy Generator will do, too")
+        raise PgccError(
+            f"rng={brief(rng)} is no seed: that is an integer, 0 or more (or a numpy Generator)", argument="rng"
+        )
     return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])

@@ -71,7 +71,8 @@ class Exact:
                 return fraction_parts(self.rational(codes))
         raise PrecisionError(
             f"a value is still uncertain with {MOST_BITS} bits, and its exact fraction would have more than "
-            f"{MOST_EXACT_BITS} bits: raise `rtol`, or rewrite the circuit so that less cancels"
+            f"{MOST_EXACT_BITS} bits: rewrite the circuit so that less cancels",
+            advice="rtol=1e-6 accepts a larger error",
         )
 
     def ball(self, codes: Codes, bits: int) -> tuple[float, int, float]:
@@ -105,7 +106,9 @@ class Exact:
                 mantissa, exponent, bound = ball_parts(quotient.log())
             if bound <= rtol:
                 return math.ldexp(mantissa, max(exponent, -2000))
-        raise PrecisionError(f"a logarithm is still uncertain with {MOST_BITS} bits: raise `rtol`")
+        raise PrecisionError(
+            f"a logarithm is still uncertain with {MOST_BITS} bits", advice="rtol=1e-6 accepts a larger error"
+        )
 
     def balls(self, bits: int) -> Tape:
         """The circuit with its numbers as balls; kept for the last precision used."""
@@ -122,7 +125,9 @@ class Exact:
     def rational(self, codes: Codes) -> Fraction:
         """The value as a fraction."""
         if self.exact_bits > MOST_EXACT_BITS:
-            raise PrecisionError(f"the exact value may have more than {MOST_EXACT_BITS} bits: ask for `rtol` instead")
+            raise PrecisionError(
+                f"the exact value may have more than {MOST_EXACT_BITS} bits", advice="rtol=1e-12 rounds it"
+            )
         with flint_lock:
             tape = self.rationals
             if self.homogeneous:

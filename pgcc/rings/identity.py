@@ -76,7 +76,8 @@ def find_squares(program: Program, suspects: Sequence[int]) -> Multiaffinity:
     if not squared.any() and chance > MOST_CHANCE:
         raise SemanticsError(
             "whether a variable occurs to a power above 1 cannot be tested: powers are nested too deeply, or their "
-            "numbers are too long; validate=False compiles it all the same"
+            "numbers are too long",
+            advice="validate=False compiles it all the same",
         )
     return Multiaffinity(affine[program.target], np.array(suspects)[squared].tolist(), chance)
 
@@ -98,8 +99,8 @@ def refuse_squares(circuit: Circuit, found: Multiaffinity) -> None:
         else " (some weights are floats, whose sums do not cancel exactly: write them as fractions or as text)"
     )
     raise SemanticsError(
-        f"not a generating polynomial: {name!r} occurs to a power above 1{hint}; "
-        "validate=False compiles it all the same"
+        f"not a generating polynomial: {name!r} occurs to a power above 1{hint}",
+        advice="validate=False compiles it all the same",
     )
 
 

@@ -99,9 +99,9 @@ def _check_arguments(circuit: Any, time: Any, tolerance: Any) -> None:
     if not isinstance(circuit, Circuit):
         raise PgccError(f"check takes a Circuit, not {type(circuit).__name__}: {circuit_from(circuit)}")
     if not isinstance(time, (int, float)) or isinstance(time, bool) or not time >= 0:
-        raise PgccError(f"time={time!r} is no number of seconds")
+        raise PgccError(f"time={time!r} is no number of seconds", argument="time")
     if not isinstance(tolerance, (int, float)) or isinstance(tolerance, bool) or not 0 <= tolerance < 1:
-        raise PgccError(f"tolerance={tolerance!r} is not between 0 and 1")
+        raise PgccError(f"tolerance={tolerance!r} is not between 0 and 1", argument="tolerance")
 
 
 # -- multiaffine -----------------------------------------------------------------------------------------------------

@@ -173,6 +173,6 @@ def _refusal(compiled: Compiled, row: list[int]) -> SemanticsError:
     value = short_text(compiled.exact.rational(row))
     where = assignment_text(dict(zip(compiled.circuit.variables, row, strict=True)))
     return SemanticsError(
-        f"not a distribution: the coefficient of {where} is {value}, below 0; normalize=False takes the polynomial as "
-        "it is, and validate=False compiles it all the same"
+        f"not a distribution: the coefficient of {where} is {value}, below 0",
+        advice="normalize=False gives values of the polynomial as it is (prob, logprob), and nothing else",
     )

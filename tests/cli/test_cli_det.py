@@ -59,7 +59,7 @@ def test_npz(tmp_path):
     assert pgcc.load(path) == pgcc.dpp(K=K_BETA, names=["ant", "bee", "cat"])
     np.savez(path, L=L_BETA, factor=np.ones((2, 1)))
     assert pgcc.load(path, kernel="factor") == pgcc.dpp(factor=np.ones((2, 1)))
-    with pytest.raises(FormatError, match="has the arrays L and factor: kernel= says"):
+    with pytest.raises(FormatError, match="has the arrays L and factor; kernel='L' says"):
         pgcc.load(path)
     with pytest.raises(FormatError, match="has no array 'K', but L, factor"):
         pgcc.load(path, kernel="K")
@@ -226,9 +226,9 @@ def test_options(write):
         pgcc.load(kernel, root="a")
     with pytest.raises(FormatError, match="have a root"):
         pgcc.load(graph, directed=True)
-    with pytest.raises(FormatError, match="killing= for the forests of undirected ones"):
+    with pytest.raises(FormatError, match="killing rates are for the forests of undirected ones"):
         pgcc.load(graph, root="a", killing=1)
-    with pytest.raises(FormatError, match="orientation= means nothing without root="):
+    with pytest.raises(FormatError, match="means nothing without a root"):
         pgcc.load(graph, orientation="in")
     with pytest.raises(FormatError, match="the killing rate is a number, not 'x'"):
         pgcc.load(graph, killing="x")

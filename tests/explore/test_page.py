@@ -148,7 +148,7 @@ def test_wrong_arguments(how, message):
 
 
 def test_what_cannot_be_explored():
-    with pytest.raises(pgcc.PgccError, match="compile it without normalize=False"):
+    with pytest.raises(pgcc.PgccError, match="compile it normalized"):
         pgcc.compile(SMALL.circuit, normalize=False).explore()
     with pytest.raises(
         pgcc.PgccError, match=r"needs a decomposable circuit, and here two factors of product .* share 'a'"
@@ -163,7 +163,7 @@ def test_what_cannot_be_explored():
     ("limit", "circuit", "message"),
     [
         ("MOST_VARIABLES", SMALL.circuit, "2 variables are too many for a page, which shows 1 at most"),
-        ("MOST_ARGUMENTS", SMALL.circuit, r"would take \d+ operations, and 1 is the limit; explore a part"),
+        ("MOST_ARGUMENTS", SMALL.circuit, r"would take \d+ operations, and 1 is the limit; circuit.restrict"),
         (
             "MOST_MULTIPLICATIONS",
             pgcc.dpp(L=np.eye(3)),

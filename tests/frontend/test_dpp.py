@@ -328,7 +328,7 @@ MALFORMED = {
     "rows of text": ({"L": ["12", "21"]}, "L has to be a matrix"),
     "a list of numbers": ({"factor": [1.0, 2.0]}, "factor has to be a matrix"),
     "ragged": ({"L": [[1, 2], [2]]}, "row 1 of L has 1 entry, but row 0 has 2"),
-    "not square": ({"L": np.ones((3, 2))}, "L has to be square: it has 3 rows and 2 columns; .* factor=B"),
+    "not square": ({"L": np.ones((3, 2))}, "L has to be square: it has 3 rows and 2 columns; .* its factor"),
     "K not square": ({"K": np.ones((2, 3))}, "K has to be square: it has 2 rows and 3 columns$"),
     "empty": ({"L": np.zeros((0, 0))}, "L is empty: a DPP has at least one item"),
     "empty list": ({"L": []}, "L is empty"),

@@ -265,7 +265,8 @@ def refuse_validation_as_target(y: Any) -> None:
     shape: tuple[int, ...] = (len(y), len(row)) if isinstance(row, (list, tuple)) else getattr(y, "shape", ())
     if isinstance(y, (str, os.PathLike, Rows)) or (len(shape) > 1 and shape[1] > 1):
         raise PgccError(
-            "y is ignored, as in all density estimators of scikit-learn: fit(X, validation=V) takes validation data"
+            "y is ignored, as in all density estimators of scikit-learn: fit(X, validation=V) takes validation data",
+            argument="validation",
         )
 
 
@@ -275,14 +276,14 @@ def refuse_validation_as_target(y: Any) -> None:
 def check_whole(name: str, value: Any, least: int = 1) -> int:
     """Check a parameter that has to be a whole number."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise PgccError(f"{name}={value!r}: expected a whole number, at least {least}")
+        raise PgccError(f"{name}={value!r}: expected a whole number, at least {least}", argument=name)
     return int(value)
 
 
 def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
     """Check a parameter that has to be a positive number, or possibly zero."""
     if not _is_finite(value) or value < 0 or (value == 0 and not zero):
-        raise PgccError(f"{name}={value!r}: expected a finite number {'≥' if zero else '>'} 0")
+        raise PgccError(f"{name}={value!r}: expected a finite number {'≥' if zero else '>'} 0", argument=name)
     return float(value)
 
 
@@ -309,14 +310,19 @@ def seed_of(random_state: Any, checkpoint: CheckpointPath | None = None) -> int:
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
         return check_whole("random_state", random_state, 0)
     if checkpoint is not None:
-        raise PgccError(f"random_state={random_state!r}: a run with a checkpoint needs a number, to be resumed")
+        raise PgccError(
+            f"random_state={random_state!r}: a run with a checkpoint needs a number, to be resumed",
+            argument="random_state",
+        )
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(1 << 31))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(1 << 31))
-    raise PgccError(f"random_state={random_state!r}: expected a number ≥ 0, a numpy generator, or None")
+    raise PgccError(
+        f"random_state={random_state!r}: expected a number ≥ 0, a numpy generator, or None", argument="random_state"
+    )
 
 
 def generator_of(random_state: Any) -> Any:
@@ -333,5 +339,5 @@ def thread_count(n_jobs: Any) -> int:
     if n_jobs is None:
         return 1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
-        raise PgccError(f"n_jobs={n_jobs!r}: it is a number of threads, −1 for one a processor, or None for one")
+        raise PgccError(f"n_jobs={n_jobs!r}: it is a number of threads, −1 for one a processor", argument="n_jobs")
     return int(n_jobs) if n_jobs > 0 else max(1, count_processors() + 1 + int(n_jobs))

@@ -74,4 +74,7 @@ def partition_variables(weights: np.ndarray, most: int) -> list[list[int]]:
 def check_group(most: int) -> None:
     """Refuse a largest size of groups that is not a whole number from 1 to `LARGEST_GROUP`."""
     if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or not 1 <= most <= LARGEST_GROUP:
-        raise PgccError(f"max_group={most!r}: groups have at most 1 to {LARGEST_GROUP} variables (2^K codes each)")
+        raise PgccError(
+            f"max_group={most!r}: groups have at most 1 to {LARGEST_GROUP} variables (2^K codes each)",
+            argument="max_group",
+        )

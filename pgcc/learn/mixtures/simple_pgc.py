@@ -139,7 +139,8 @@ class SimplePGC(Estimator):
         best = best_of(runs)
         if best is None:
             raise PgccError(
-                "no epoch gave the validation data a finite likelihood: training diverged; try a lower `learning_rate`"
+                "no epoch gave the validation data a finite likelihood: training diverged",
+                advice="learning_rate=… takes smaller steps",
             )
         names, groups = data[0].rows.names, data[0].groups
         # the parameters are kept even if the circuit cannot be built
@@ -153,7 +154,7 @@ class SimplePGC(Estimator):
     def _plan(self, seed: int) -> list[tuple[Recipe, int]]:
         """The recipe and the seed of every run."""
         if not isinstance(self.recipe, str) or self.recipe not in RECIPES:
-            raise PgccError(f"recipe={self.recipe!r}: choose one of {', '.join(map(repr, RECIPES))}")
+            raise PgccError(f"recipe={self.recipe!r}: choose one of {', '.join(map(repr, RECIPES))}", argument="recipe")
         chosen: dict[str, Any] = {
             name: check_whole(name, value)
             for name in ("max_iter", "batch_size", "n_iter_no_change")
