@@ -181,7 +181,7 @@ def test_the_command(tmp_path, run):
 
 
 def test_the_command_starts_without_dask():
-    code = "import sys, pgcc.cli.score; assert 'distributed' not in sys.modules"
+    code = "import sys, pgcc.cli.questions; assert 'distributed' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -2,8 +2,8 @@
 `pgcc convert`, `pgcc show`, `pgcc explore`, `pgcc compile`, `pgcc check`, `pgcc fit`, `pgcc warmup`,
 `pgcc completion`.
 
-Each command is a module with a function `run(args)`, which is imported when the command is used: `pgcc --help` loads
-nothing but argparse.
+Each command is a function of its name, whose module is imported when the command is used: `pgcc --help` loads nothing
+but argparse.
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ from pgcc.interrupts import end_at_once
 # The command that ends its own processes when it is interrupted, and only waits for them. The others end at once:
 # Python would handle Ctrl-C only after the current call of a library, which may take minutes.
 _WITH_PROCESSES = "warmup"
+# The modules of commands that have none of their own.
+_MODULES = {
+    **dict.fromkeys(("query", "marginals", "cardinality", "sample", "mode", "score"), "questions"),
+    **dict.fromkeys(("check", "show", "convert", "compile", "explore"), "circuits"),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,7 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             end_at_once()
         with warnings.catch_warnings():
             warnings.showwarning = _tell_warning
-            code = import_module(f"pgcc.cli.{args.command}").run(args)
+            module = import_module(f"pgcc.cli.{_MODULES.get(args.command, args.command)}")
+            code = getattr(module, args.command)(args)
         sys.stdout.flush()
         return code or Exit.DONE
     except BrokenPipeError:

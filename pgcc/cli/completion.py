@@ -12,7 +12,7 @@ from pgcc.cli.arguments import COMMANDS, build_parser
 _FILES = {"FILE", "DATA", "CSV", "PATH", "MODEL"}
 
 
-def run(args: argparse.Namespace) -> None:
+def completion(args: argparse.Namespace) -> None:
     """Print the script."""
     parser = build_parser()
     for command in COMMANDS:

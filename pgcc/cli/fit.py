@@ -39,7 +39,7 @@ _PARAMETERS = {
 }
 
 
-def run(args: argparse.Namespace) -> None:
+def fit(args: argparse.Namespace) -> None:
     """Read the data, learn, and write the circuit."""
     check_output(args, "expected -o MODEL, the file to write")
     check_can_save(args.output)

@@ -27,7 +27,7 @@ from pgcc.progress import progress
 from pgcc.queries.gradient import grad
 
 
-def run(args: argparse.Namespace) -> int:
+def warmup(args: argparse.Namespace) -> int:
     """Ask small questions of every kind, in separate processes that compile and store the kernels they need."""
     if args.jobs is not None and args.jobs < 1:
         args.parser.error(f"--jobs {args.jobs} is not a number of processes (a number ≥ 1)")

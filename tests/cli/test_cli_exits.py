@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgcc import cli
-from pgcc.cli import arguments, query
+from pgcc.cli import arguments, questions
 from pgcc.cli.exits import MEANING, Exit, table
 
 DOCS = Path(__file__).parents[2] / "docs" / "guide" / "cli.md"
@@ -56,7 +56,7 @@ def test_codes_of_what_comes_from_outside(error, code, monkeypatch, capsys):
     def fail(args):
         raise error
 
-    monkeypatch.setattr(query, "run", fail)
+    monkeypatch.setattr(questions, "query", fail)
     monkeypatch.setattr(cli, "_discard_output", lambda: None)
     assert cli.main(["query", "--expr", "x"]) == code
 

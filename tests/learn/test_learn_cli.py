@@ -22,7 +22,7 @@ def call(path, *words, **said):
         if value is not None and value is not False
         for word in (f"--{name.replace('_', '-')}", *([] if value is True else [str(value)]))
     ]
-    fit.run(parse_arguments(["fit", str(path), *words, *options]))
+    fit.fit(parse_arguments(["fit", str(path), *words, *options]))
 
 
 @pytest.fixture
