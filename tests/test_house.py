@@ -235,7 +235,6 @@ def _binary(a, out):
     simd.store(out, 48, simd.if_less(x, y, z, x))
     simd.store(out, 56, simd.smaller(x, y))
     simd.store(out, 64, simd.larger(x, y))
-    simd.store(out, 72, simd.zero_below(x, y, z))
     simd.store(out, 80, simd.times_power(x, simd.nearest(y)))
 
 

@@ -153,10 +153,6 @@ def _fit() -> None:
     pgcc.learn.SimplePGC(2, 1, max_iter=2).fit(rows).score(rows)
 
 
-def _fit_many_components() -> None:
-    pgcc.learn.SimplePGC(2, 8, max_iter=1).fit(_rows())
-
-
 def _fit_trees() -> None:
     rows = _rows()
     rows[::3, 0] = -1
@@ -172,13 +168,12 @@ def _rows() -> np.ndarray:
 JOBS: dict[str, Callable[[], None]] = {
     "determinants": _ask_dpp,
     "polynomials in t": _ask_polynomials,
-    "learning with many components": _fit_many_components,
+    "learning": _fit,
     "learning trees": _fit_trees,
     "circuits": _ask_circuit,
     "samples, modes and counts": _ask_more_of_circuit,
     "numbers out of range": _ask_tiny_numbers,
     "sets drawn from determinants": _ask_more_of_dpp,
-    "learning": _fit,
     "mixtures of determinants": _ask_mixture,
     "spanning trees": _ask_tree,
 }

@@ -1,4 +1,4 @@
-"""exp and log of vectors of eight doubles: Numba has none (no SVML), and calls those of numbers eight times."""
+"""The logarithm of vectors of eight doubles: Numba has none (no SVML), and calls that of numbers eight times."""
 
 from __future__ import annotations
 
@@ -14,22 +14,15 @@ from pgcc.kernels.simd import (
     by_fraction,
     fused,
     if_less,
-    larger,
     minus,
     mul,
     muladd,
-    nearest,
     plus,
-    smaller,
     splat,
-    times_power,
-    zero_below,
 )
 
-_PER_TWO = 1.0 / math.log(2.0)
 # log 2 in two parts: the first has zeros at its end, so that its multiples by exponents are exact.
 _LOG_TWO, _REST = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-_LEAST, _MOST = -708.0, 709.0
 
 
 def _tables_for_log() -> np.ndarray:
@@ -70,19 +63,3 @@ def log_eight(x):
         even = muladd(even, z, splat(a))
     result = plus(total, muladd(z, muladd(r, odd, even), low))
     return if_less(splat(0.0), x, result, minus(x, splat(math.inf)))
-
-
-@bare_kernel
-def exp_eight(x):
-    """exp x = 2^k · exp r, with k whole and |r| ≤ ½·log 2, by its series. 0 where x < −708; x is at most 709.
-
-    NaN stays NaN. Relative error about 1e-15.
-    """
-    inside = smaller(splat(_MOST), larger(splat(_LEAST), x))
-    k = nearest(mul(inside, splat(_PER_TWO)))
-    r = muladd(k, splat(-_REST), muladd(k, splat(-_LOG_TWO), inside))
-    series = splat(1.0 / 6227020800.0)
-    for factorial in (479001600.0, 39916800.0, 3628800.0, 362880.0, 40320.0, 5040.0, 720.0, 120.0, 24.0, 6.0, 2.0, 1.0):
-        series = muladd(series, r, splat(1.0 / factorial))
-    power = times_power(splat(1.0), smaller(k, splat(1023.0)))
-    return zero_below(x, splat(_LEAST), mul(muladd(series, r, splat(1.0)), power))

@@ -407,12 +407,6 @@ def times_power(builder: Any, a: Any, exponent: Any) -> Any:
 
 
 @on_vectors
-def zero_below(builder: Any, a: Any, limit: Any, b: Any) -> Any:
-    """b, but 0 where a < limit."""
-    return builder.select(builder.fcmp_ordered("<", a, limit), _all(_VECTOR, 0.0), b)
-
-
-@on_vectors
 def smaller(builder: Any, a: Any, b: Any) -> Any:
     """a where a < b, else b."""
     return builder.select(builder.fcmp_ordered("<", a, b), a, b)

@@ -151,10 +151,6 @@ def if_less(a: Vector, b: Vector, yes: Vector, no: Vector) -> Vector:
     return np.where(a < b, yes, no)
 
 
-def zero_below(a: Vector, limit: Vector, b: Vector) -> Vector:
-    return np.where(a < limit, 0.0, b)
-
-
 def smaller(a: Vector, b: Vector) -> Vector:
     return np.where(a < b, a, b)
 

@@ -13,7 +13,7 @@ from numba import njit
 
 import pgcc
 from pgcc.evaluate.distinct import number_rows
-from pgcc.kernels.elementary import exp_eight, log_eight
+from pgcc.kernels.elementary import log_eight
 from pgcc.kernels.simd import load, store
 from pgcc.learn.kernels.dense import invert, invert_eight, multiply
 from pgcc.learn.mixtures.encoding import encode
@@ -69,7 +69,7 @@ def test_probabilities_add_up_to_one():
         assert np.exp(logs).sum() == pytest.approx(1, rel=1e-12)
 
 
-@pytest.mark.parametrize("components", [3, 5])  # one at a time, and eight
+@pytest.mark.parametrize("components", [1, 3])
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("smoothed", [False, True])
 def test_gradient_is_the_limit_of_differences(components, gaps, smoothed):
@@ -99,28 +99,10 @@ def test_gradient_does_not_depend_on_threads(components):
     assert (one[1] == three[1]).all()
 
 
-def both_ways(monkeypatch, parameters: np.ndarray, data) -> list[tuple[float, np.ndarray]]:
-    found = []
-    for fewest in (1, 100):  # by eights, one by one
-        monkeypatch.setattr("pgcc.learn.mixtures.mixture_likelihood._FEWEST_COMPONENTS", fewest)
-        value, gradient = MixtureLikelihood(data.table, len(parameters)).gradient(parameters, data.where)
-        found.append((value, gradient.copy()))
-    return found
-
-
-@pytest.mark.parametrize("components", [1, 7, 8, 9, 20])
-def test_eight_components_at_a_time_are_one_at_a_time(monkeypatch, components):
-    data = encode(table_of(components, 60, True), GROUPS)
-    eight, one = both_ways(monkeypatch, parameters_of(components, components), data)
-    assert eight[0] == pytest.approx(one[0], rel=1e-12)
-    assert eight[1] == pytest.approx(one[1], rel=1e-9, abs=1e-9)
-
-
-def test_a_parameter_that_is_not_a_number_is_not_hidden(monkeypatch):
-    parameters = parameters_of(1, 5)
+def test_a_parameter_that_is_not_a_number_is_not_hidden():
+    parameters, data = parameters_of(1, 5), encode(table_of(2, 20, False), GROUPS)
     parameters[2, 5] = np.nan
-    for value, _ in both_ways(monkeypatch, parameters, encode(table_of(2, 20, False), GROUPS)):
-        assert np.isnan(value)
+    assert np.isnan(MixtureLikelihood(data.table, 5).gradient(parameters, data.where)[0])
 
 
 def test_counts_of_equal_rows():
@@ -205,25 +187,16 @@ def eight_by_eight(function, x, out):
         store(out, i, function(load(x, i)))
 
 
-@pytest.mark.parametrize(
-    ("function", "of_numpy", "low", "high"), [(exp_eight, np.exp, -708, 709), (log_eight, np.log, 0, 0)]
-)
-def test_elementary_functions(function, of_numpy, low, high):
+def test_logarithms():
     rng = np.random.default_rng(0)
-    x = np.concatenate([rng.uniform(low, high, 4000), rng.uniform(-1, 1, 4000)])
-    if function is log_eight:
-        x = np.exp(np.concatenate([rng.uniform(-708, 709, 4000), rng.uniform(-1e-3, 1e-3, 3992), np.zeros(8)]))
+    x = np.exp(np.concatenate([rng.uniform(-708, 709, 4000), rng.uniform(-1e-3, 1e-3, 3992), np.zeros(8)]))
     out = np.empty_like(x)
-    eight_by_eight(function, x, out)
-    assert out == pytest.approx(of_numpy(x), rel=1e-15, abs=0)
+    eight_by_eight(log_eight, x, out)
+    assert out == pytest.approx(np.log(x), rel=1e-15, abs=0)
 
 
-def test_elementary_functions_at_the_edge():
+def test_logarithms_at_the_edge():
     out = np.empty(8)
-    eight_by_eight(exp_eight, np.array([0, -np.inf, np.nan, -709, -1e300, 1, -708, 709]), out)
-    assert out.tolist() == pytest.approx(
-        [1, 0, np.nan, 0, 0, np.e, np.exp(-708), np.exp(709)], rel=1e-15, abs=0, nan_ok=True
-    )
     eight_by_eight(log_eight, np.array([1, np.nan, 2.0**-1022, 1.7e308, 2, 0.5, 0, 1]), out)
     log_two = np.log(2)
     expected = [0, np.nan, -1022 * log_two, np.log(1.7e308), log_two, -log_two, -np.inf, 0]

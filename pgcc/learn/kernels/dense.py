@@ -184,17 +184,6 @@ def sweep_two(a, start, n, k, ratio, inverse, other, scratch, u, v):
     store(a, below + LANES * (k + 1), mul(other, splat(-1.0)))
 
 
-@bare_kernel
-def row_times_eight(a, row, b, n, first, out, to):
-    """A row of eight matrices `a` times eight n × n matrices `b`, from column `first` on."""
-    for j in range(first, n):
-        store(out, to + LANES * j, splat(0.0))
-    for k in range(n):
-        x = load(a, row + LANES * k)
-        for j in range(first, n):
-            store(out, to + LANES * j, muladd(x, load(b, LANES * (k * n + j)), load(out, to + LANES * j)))
-
-
 @kernel
 def multiply(a, b, out):
     """a·b, square."""

@@ -36,7 +36,7 @@ class Batch(NamedTuple):
 
     Patterns are sorted by size, and every eight of them form a block. The matrices of a block are packed upper
     triangles, interleaved and padded to the size of the largest. `entries` gives the position in L of each number;
-    m² is a 0 and m² + 1 is a 1, for padding. (It is empty if components are computed eight at a time.)
+    m² is a 0 and m² + 1 is a 1, for padding.
     """
 
     rows: np.ndarray

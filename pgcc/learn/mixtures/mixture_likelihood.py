@@ -6,23 +6,17 @@ A row of `parameters` holds one component: its factor B (m × m), the logits of 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from pgcc.evaluate.parallel import for_chunks
 from pgcc.kernels.simd import LANES
-from pgcc.learn.kernels import eight, mixtures
-from pgcc.learn.kernels.eight import Eights
+from pgcc.learn.kernels import mixtures
 from pgcc.learn.kernels.encoded_tables import Batch, Table, find_entries, gather
 from pgcc.learn.kernels.mixtures import Work
-from pgcc.rings.float64.loop import aligned
 
 # The number of rows that are scored at a time, which bounds memory.
 _ROWS = 1 << 13
-# Eight components at a time (see `kernels.eight`) are faster than one from this number of components on, and up to this
-# number of groups: eight larger matrices do not fit into the cache.
-_FEWEST_COMPONENTS, _MOST_GROUPS = 4, 96
 
 
 def log_weights(parameters: np.ndarray) -> np.ndarray:
@@ -42,10 +36,10 @@ def log_leaf_tables(leaf: np.ndarray, logits: np.ndarray) -> np.ndarray:
 
 
 class BatchMaker:
-    """Makes a `Batch` of the rows of a table that were drawn; `entries` are filled if needed. Not thread-safe."""
+    """Makes a `Batch` of the rows of a table that were drawn. Not thread-safe."""
 
-    def __init__(self, table: Table, entries: bool = True):
-        self.table, self._entries = table, entries
+    def __init__(self, table: Table):
+        self.table = table
         self._mark_row = np.full(len(table.of_row), -1)
         self._mark_pattern = np.full(len(table.pattern) - 1, -1)
 
@@ -55,9 +49,8 @@ class BatchMaker:
         counts = np.empty(size)
         n, p = gather(self.table, drawn, self._mark_row, self._mark_pattern, rows, counts, local, patterns, start)
         patterns, start = patterns[:p], start[: -(-p // LANES) + 1]
-        entries = np.empty(int(start[-1]) if self._entries else 0, np.uint32)
-        if self._entries:
-            find_entries(self.table, patterns, start, entries)
+        entries = np.empty(int(start[-1]), np.uint32)
+        find_entries(self.table, patterns, start, entries)
         return Batch(rows[:n], counts[:n], local[:n], patterns, start, entries)
 
 
@@ -74,9 +67,13 @@ class MixtureLikelihood:
 
     def __init__(self, table: Table, components: int, threads: int = 1):
         self.table, self.components, self.threads = table, components, threads
-        by_eights = components >= _FEWEST_COMPONENTS and len(table.leaf) - 1 <= _MOST_GROUPS
-        self._make_batch = BatchMaker(table, entries=not by_eights)
-        self._layout = (_EightAtATime if by_eights else _OneAtATime)(table, components)
+        self._make_batch = BatchMaker(table)
+        m, codes = len(table.leaf) - 1, int(table.leaf[-1])
+        self._fixed = [
+            np.empty((components, size))
+            for size in (m * m + 2, m * m, codes, codes, len(table.observation) - 1, m * m + codes + 1)
+        ]
+        self._swept = np.empty((components, 0))
 
     def gradient(
         self, parameters: np.ndarray, drawn: np.ndarray, prior: np.ndarray | None = None
@@ -89,74 +86,21 @@ class MixtureLikelihood:
             prior = np.zeros(int(self.table.leaf[-1]))
         batch = self._make_batch(drawn)
         weights = log_weights(parameters)
-        kernels, units, work = self._layout.kernels, self._layout.units, self._layout.workspace(batch)
-        rows = (self.table, batch, parameters, weights)
-        for_chunks(units, 1, self.threads, lambda some: kernels.forward(*rows, some.start, some.stop, work))
-        total = kernels.compute_responsibilities(batch.counts, work.scores, work.responsibilities)
-        for_chunks(units, 1, self.threads, lambda some: kernels.backward(*rows, some.start, some.stop, prior, work))
+        work, rows = self._workspace(batch), (self.table, batch, parameters, weights)
+        count, threads = self.components, self.threads
+        for_chunks(count, 1, threads, lambda some: mixtures.forward(*rows, some.start, some.stop, work))
+        total = mixtures.compute_responsibilities(batch.counts, work.scores, work.responsibilities)
+        for_chunks(count, 1, threads, lambda some: mixtures.backward(*rows, some.start, some.stop, prior, work))
         return total, work.gradient
 
-
-class _OneAtATime:
-    """One component at a time; SIMD lanes hold patterns."""
-
-    kernels: Any = mixtures
-
-    def __init__(self, table: Table, components: int):
-        self.units = components
-        m, codes = len(table.leaf) - 1, int(table.leaf[-1])
-        self._fixed = [
-            np.empty((components, size))
-            for size in (m * m + 2, m * m, codes, codes, len(table.observation) - 1, m * m + codes + 1)
-        ]
-        self._swept = np.empty((components, 0))
-
-    def workspace(self, batch: Batch) -> Work:
+    def _workspace(self, batch: Batch) -> Work:
         """Arrays for the intermediate results of a batch, which overwrite those of the last one."""
         if batch.start[-1] > self._swept.shape[1]:
-            self._swept = np.empty((self.units, int(batch.start[-1])))
+            self._swept = np.empty((self.components, int(batch.start[-1])))
         L, inverse, leaf, log_leaf, log_mass, gradient = self._fixed
         patterns, rows = LANES * (len(batch.start) - 1), len(batch.rows)
-        logdet, scores, responsibilities = (np.empty((self.units, n)) for n in (patterns, rows, rows))
+        logdet, scores, responsibilities = (np.empty((self.components, n)) for n in (patterns, rows, rows))
         return Work(L, inverse, self._swept, logdet, leaf, log_leaf, log_mass, scores, responsibilities, gradient)
-
-
-class _EightAtATime:
-    """Eight components at a time, one per SIMD lane."""
-
-    kernels: Any = eight
-
-    def __init__(self, table: Table, components: int):
-        self.units = -(-components // LANES)
-        m, codes, observations = len(table.leaf) - 1, int(table.leaf[-1]), len(table.observation) - 1
-        triangle, columns = m * (m + 1) // 2, m * m + codes + 1
-        self._fixed = {
-            "parameters": self._lanes(columns),
-            "L": self._lanes(triangle),
-            "inverse": self._lanes(triangle),
-            "square": self._lanes(m * m),
-            "leaf": self._lanes(codes),
-            "log_leaf": self._lanes(codes),
-            "log_mass": self._lanes(observations),
-            "grad_log_mass": self._lanes(observations),
-            "grad_parameters": self._lanes(columns),
-            "gradient": aligned(components * columns).reshape(components, columns),
-        }
-        self._swept, self._rows = self._lanes(0), 0
-
-    def workspace(self, batch: Batch) -> Eights:
-        """Arrays for the intermediate results of a batch, which overwrite those of the last one."""
-        if LANES * batch.start[-1] > self._swept.shape[1]:
-            self._swept = self._lanes(int(batch.start[-1]))
-        if len(batch.rows) > self._rows:  # there are no more patterns than rows
-            self._rows = len(batch.rows)
-            for name in ("scores", "responsibilities", "grad_logdet"):
-                self._fixed[name] = self._lanes(self._rows)
-            self._fixed["logdet"] = self._lanes(self._rows + 1)
-        return Eights(swept=self._swept, **self._fixed)
-
-    def _lanes(self, size: int) -> np.ndarray:
-        return aligned(self.units * LANES * size).reshape(self.units, -1)
 
 
 def component_scores(table: Table, parameters: np.ndarray, threads: int = 1) -> np.ndarray:
