@@ -77,6 +77,11 @@ def read_size(size: Any) -> Range:
     return least, most
 
 
+def degree_range(circuit: Circuit, over: Iterable[str]) -> Range:
+    """The least and the largest degree in these variables, as far as the structure tells; (0, -1) of 0."""
+    return _Grading(circuit, frozenset(over), True).range[-1]
+
+
 def component(circuit: Circuit, over: Set[str], sizes: range, kept: bool = True) -> Node:
     """The sum of the components of these degrees in the variables `over`, which become 1 unless they are `kept`."""
     return _Grading(circuit, over, kept).component(sizes)
@@ -253,7 +258,8 @@ def _counting(node: Node, below: list[Range]) -> _Counting | None:
         return None
     counted = [f == (1, 1) or y == (1, 1) for f, y in pairs]
     most_in = node.matrices[0].shape[0] - sum(s and not c for s, c in zip(surely_in, counted, strict=True))
-    least, most = 0, min(sum(counted), most_in)  # c_T = 0 where |T| > r
+    least = sum(s and c for s, c in zip(surely_in, counted, strict=True))
+    most = min(sum(counted), most_in)  # c_T = 0 where |T| > r
     if node.size is not None:
         others = [s for s, c, here in zip(surely_in, node.counted, counted, strict=True) if c and not here]
         if not all(others) or any(here and not c for c, here in zip(node.counted, counted, strict=True)):

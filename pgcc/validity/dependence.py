@@ -18,7 +18,7 @@ from pgcc.compiler import Compiled
 from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
 from pgcc.validity.proof import Proof
-from pgcc.validity.provenance import prove_stable
+from pgcc.validity.stability import prove_stable
 from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, exact_text, short_text
 
 # Pairs are evaluated for circuits of up to this size, to this accuracy, at up to this many points.

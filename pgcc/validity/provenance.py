@@ -25,12 +25,11 @@ from pgcc.validity.proof import Proof
 from pgcc.validity.proof.determinants import (
     are_parallel,
     is_laplacian,
-    is_symmetric,
     kernel_of,
     marginal_kernel_of,
     plus_transpose,
 )
-from pgcc.validity.proof.steps import Step, is_form
+from pgcc.validity.proof.steps import Step
 from pgcc.validity.proof.values import exact_rows
 
 Signs = Sequence[Sign]
@@ -380,72 +379,3 @@ def _times(m: Monomial, n: Monomial) -> Monomial:
     for name, power in n:
         powers[name] = powers.get(name, 0) + power
     return frozenset(powers.items())
-
-
-# -- strongly Rayleigh -----------------------------------------------------------------------------------------------
-
-
-class Stability(NamedTuple):
-    """Why a polynomial with nonnegative coefficients has no zero where all variables have positive imaginary parts."""
-
-    name: str
-    law: str
-    holds: Callable[[Node, Sequence[bool]], bool]
-
-
-def _is_multiple(node: Node, below: Sequence[bool]) -> bool:
-    terms = [(w, stable) for w, stable in zip(node.weights, below, strict=True) if w]
-    return len(terms) == 1 and terms[0][0] > 0 and terms[0][1]
-
-
-def _has_forms(node: Node, _: Sequence[bool]) -> bool:
-    plain = all(map(is_form, node.inside)) and all(y.op is Op.CONST and y.value >= 0 for y in node.outside)
-    return plain and all(node.counted)  # (a + u)·(b + v) is stable, its part a·v + b·u of degree 1 in a, b is not
-
-
-def _symmetric_rule(node: Node, witnesses: Witnesses) -> list[Any] | None:
-    """(rule, witness) that shows that it is det(M0 + Σ f_i·A_i) with symmetric A_i ⪰ 0, or is a limit of such."""
-    for name in ("Gram determinant", "positive semidefinite kernel", "marginal kernel"):
-        found = witnesses.of(name, node)
-        L = kernel_of(*map(exact_rows, node.matrices)) if name == "positive semidefinite kernel" and found else []
-        if found and is_symmetric(L or []):
-            return [name, found[0]]
-    return None
-
-
-STABLE: dict[Op, tuple[Stability, ...]] = {
-    Op.CONST: (Stability("stable number", "a nonnegative number has no zeros, or is 0", lambda n, _: n.value >= 0),),
-    Op.VAR: (Stability("stable variable", "a variable is stable", lambda n, _: True),),
-    Op.SUM: (
-        Stability("linear form", "Σ w_i·z_i + c with w, c ≥ 0 maps the upper half-plane to itself",
-                  lambda n, _: is_form(n)),
-        Stability("multiple", "c·g with c ≥ 0 is stable if g is", _is_multiple),
-    ),
-    Op.PRODUCT: (
-        Stability("stable product", "a product of stable polynomials is stable", lambda n, below: all(below)),
-    ),
-    Op.DET: (
-        Stability("symmetric determinant", "det(M0 + Σ f_i·A_i) with A_i ⪰ 0 is stable in f, and so are its "
-                  "homogeneous parts (Borcea, Brändén, Liggett 2009); f_i are linear forms", _has_forms),
-    ),
-}  # fmt: skip
-
-
-def prove_stable(circuit: Circuit) -> Proof | None:
-    """A proof that it is strongly Rayleigh, if that follows from the way it is built. (It has to be multiaffine.)
-
-    >>> import pgcc
-    >>> prove_stable(pgcc.dpp(L=[[2, 1], [1, 2]])).rule, prove_stable(pgcc.parse("0.5*a*b + 0.5"))
-    ('steps', None)
-    """
-    stable: list[bool] = []
-    steps: list[Step] = []
-    witnesses = Witnesses()
-    for i, (node, children) in enumerate(zip(circuit.order, circuit._links, strict=True)):
-        below = [stable[c] for c in children]
-        rule = next((rule for rule in STABLE.get(node.op, ()) if rule.holds(node, below)), None)
-        witness = _symmetric_rule(node, witnesses) if rule is not None and node.op is Op.DET else None
-        stable.append(rule is not None and (node.op is not Op.DET or witness is not None))
-        if rule is not None and stable[-1]:
-            steps.append((i, rule.name, None, witness))
-    return Proof("negative_dependence", True, "steps", circuit, {"steps": steps}) if stable[-1] else None

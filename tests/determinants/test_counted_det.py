@@ -19,7 +19,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import probability
 from pgcc.ir.node import ONE, ZERO, Op, det, var
 from pgcc.testing import brute_force
-from pgcc.validity.provenance import prove_stable
+from pgcc.validity.stability import prove_stable
 
 A, B, C = var("a"), var("b"), var("c")
 IDENTITY = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]

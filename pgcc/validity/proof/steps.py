@@ -15,7 +15,7 @@ from pgcc.errors import ProofError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.validity.proof.determinants import DET_RULES, is_symmetric, kernel_of
-from pgcc.validity.proof.values import exact_rows, unknown
+from pgcc.validity.proof.values import exact_rows, is_image, unknown
 
 Step = tuple[int, str, int | None, Any]  # position of a node, rule, sign, witness
 Monomial = frozenset[tuple[str | int, int]]  # (variable, or position of a part that is proved; power)
@@ -222,12 +222,35 @@ def _stable_product(walk: Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
 def _symmetric_determinant(walk: Walk, i: int, node: Node, sign: Any, witness: Any) -> bool:
     """Linear forms in det(M0 + Σ f_i·A_i) with symmetric A_i ⪰ 0; if it has a size, all children count."""
     rule, data = witness
-    forms = all(map(is_form, node.inside)) and all(y.op is Op.CONST and y.value >= 0 for y in node.outside)
+    forms = has_forms(node)
     symmetric = rule in ("Gram determinant", "marginal kernel")
     if rule == "positive semidefinite kernel":
         L = kernel_of(*map(exact_rows, node.matrices))
         symmetric = L is not None and is_symmetric(L)
     return _stable(walk, i, sign, forms and all(node.counted) and symmetric and walk.has_rule(node, rule, data))
+
+
+def _image(walk: Walk, i: int, node: Node, sign: Any, witness: Any) -> bool:
+    """What is made of a stable h without negative coefficients: its part of degree k, or any a·(part of degree k) +
+    b·(part of degree k + 1) with a, b ≥ 0 (h(z/y)·yⁿ is stable, and so are its derivatives by y, and those of what
+    y ↦ 1/y makes of them); and what z ↦ 1/z, times all variables, makes of that."""
+    other, steps, parts, swapped = witness
+    h = Circuit(other.root, other.variables)  # cached attributes cannot be trusted
+    if any(rule == "image of a stable polynomial" for _, rule, _, _ in steps):
+        return False  # one is enough; many could nest without end
+    if parts is not None:
+        least = min((k for k, _ in parts), default=0)
+        consecutive = all(type(k) is int and k == least + i >= 0 for i, (k, _) in enumerate(parts))
+        if not consecutive or len(parts) > 2 or any(w < 0 for _, w in parts):
+            return False
+    stable = len(h.order) - 1 in follow(h, steps).stable
+    return _stable(walk, i, sign, stable and is_image(Circuit(node), h, parts, swapped))
+
+
+def has_forms(node: Node) -> bool:
+    """Whether a determinant has nonnegative linear forms in place of f, and nonnegative numbers (as ȳ is) of y."""
+    numbers = ((y.op is Op.VAR and y.is_complement) or (y.op is Op.CONST and y.value >= 0) for y in node.outside)
+    return all(map(is_form, node.inside)) and all(numbers)
 
 
 def is_form(node: Node) -> bool:
@@ -268,4 +291,5 @@ RULES: dict[str, tuple[Op | None, Callable[[Walk, int, Node, Any, Any], bool]]] 
     "multiple": (Op.SUM, _multiple),
     "stable product": (Op.PRODUCT, _stable_product),
     "symmetric determinant": (Op.DET, _symmetric_determinant),
+    "image of a stable polynomial": (None, _image),
 }

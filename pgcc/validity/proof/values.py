@@ -20,6 +20,7 @@ from pgcc.ir.node import Node, Op
 _MOST_SIZE_BITS = 96
 
 Rows = Sequence[Sequence[Any]]
+Part = tuple[int, Fraction]  # (degree, factor) of a homogeneous part of a polynomial
 
 
 class Ring(NamedTuple):
@@ -250,6 +251,27 @@ def same_polynomial(a: Circuit, b: Circuit) -> bool:
     prime, ring = random_ring(a, b)
     point = {name: ring.lift(secrets.randbelow(prime)) for name in {*a.variables, *b.variables}}
     return bool(evaluate(a, point, ring) == evaluate(b, point, ring))
+
+
+def is_image(a: Circuit, h: Circuit, parts: Sequence[Part] | None, swapped: bool) -> bool:
+    """Whether a is Σ w·(the component of h of degree k) over the parts (k, w), or h itself if parts is None.
+
+    swapped : whether a(z) is that at 1/z, times all variables of h. At a random point modulo a random prime.
+
+    h is decomposable, so that its degree is at most the number of its variables.
+    """
+    _need_test(a, h)
+    prime, ring = random_ring(a, h)
+    point = {name: ring.lift(1 + secrets.randbelow(prime - 1)) for name in {*a.variables, *h.variables}}
+    at = {name: 1 / x for name, x in point.items()} if swapped else point
+    if parts is None:
+        found = evaluate(h, at, ring)
+    else:
+        scales = range(len(h.variables) + 1)
+        values = [evaluate(h, {name: s * x for name, x in at.items()}, ring) for s in map(ring.lift, scales)]
+        found = sum((ring.lift(w) * _from_points(values, k, ring) for k, w in parts), ring.lift(0))
+    factor = math.prod((point[name] for name in h.variables), start=ring.lift(1)) if swapped else ring.lift(1)
+    return scopes_of(h)[1] == 0 and bool(evaluate(a, point, ring) == factor * found)
 
 
 def is_affine(circuit: Circuit, names: Iterable[str]) -> bool:
