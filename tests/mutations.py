@@ -972,7 +972,7 @@ BOUNDS = [
             (
                 "counts: gamma",
                 "evaluate/counting.py",
-                "Counting.polynomial",
+                "Counting._directly",
                 "gamma / (1.0 - gamma)",
                 "0.0",
                 "evaluate/test_cardinality.py attacks/test_attacks_counts.py",

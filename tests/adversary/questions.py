@@ -30,7 +30,7 @@ LEAST_NORMAL = 2.0**-1022
 
 def prob(asking: Asking) -> None:
     """A bound on the relative error of the float, by every method; by "auto" it is below rtol."""
-    for method in ("auto", *methods_for(asking.circuit.simplify().overlap is None)):
+    for method in ("auto", *methods_for(asking.circuit.simplify()._overlap is None)):
         found = asking.attempt_rows(
             method, lambda rows, method=method: _pairs(asking.model.prob(rows, bound=True, method=method)), asking.rows
         )
@@ -45,7 +45,7 @@ def raw(asking: Asking) -> None:
     """The same of the polynomial as it stands."""
     if not asking.case.raw:
         return
-    for method in ("auto", *methods_for(asking.circuit.simplify().overlap is None)):
+    for method in ("auto", *methods_for(asking.circuit.simplify()._overlap is None)):
         found = asking.attempt(
             method, lambda method=method: _pairs(asking.raw_model.prob(asking.rows, bound=True, method=method)),
             len(asking.rows),

@@ -464,9 +464,13 @@ def test_divergence_of_what_no_sample_met(u, v, floor):
 
 @pytest.mark.parametrize("error", [1e-12, 0.3, 0.6])
 def test_counts_are_relative_to_the_true_ones(error):
-    found = _certified((np.array([0.7]), np.array([1])), (np.array([0.7 * error]), np.array([1])))
+    found = _certified((np.array([0.7]), np.array([1])), (np.array([0.7 * error]), np.array([1])), 0.0)
     assert Exact(error) / (1 - Exact(error)) <= Exact(float(found.bound[0])) <= 2 * Exact(error) / (1 - Exact(error))
-    assert _certified((np.array([0.7]), np.array([1])), (np.array([0.7]), np.array([1]))).bound[0] == math.inf
+    value = np.array([0.7]), np.array([1])
+    assert _certified(value, value, 0.0).bound[0] == math.inf
+    assert (
+        _certified(value, (np.zeros(1), np.array([1])), 1e-9).bound[0] == math.inf
+    )  # of what was cut off, nobody knows where
 
 
 def test_a_divergence_counts_unseen_sets_that_are_more_probable_under_q(monkeypatch):
