@@ -5,6 +5,7 @@ Every rule of `validity/provenance.py` and of `validity/proof` is broken once at
 
 from __future__ import annotations
 
+STABILITY = "validity/stability.py"
 PROVER = "validity/provenance.py"
 CLAIMS, VALUES, TABLES, DETERMINANTS, STEPS = (
     f"validity/proof/{name}.py" for name in ("__init__", "values", "tables", "determinants", "steps")
@@ -37,13 +38,13 @@ CHECK_MUTANTS = [
     ("powers are forgotten", PROVER, "_times", "powers.get(name, 0) + power", "power", TESTS),
     ("one negative coefficient among many", PROVER, "_Expansion.sign",
      "None if len(found) > 1 else found.pop() if found else 0", "1 if 1 in found else 0", TESTS),
-    ("multiples of any sign are stable", PROVER, "_is_multiple", "len(terms) == 1 and terms[0][0] > 0 and terms[0][1]",
+    ("multiples of any sign are stable", STABILITY, "_is_multiple", "len(terms) == 1 and terms[0][0] > 0 and terms[0][1]",
      "len(terms) == 1 and terms[0][1]", TESTS),
-    ("sums are stable", PROVER, "_is_multiple", "len(terms) == 1 and terms[0][0] > 0 and terms[0][1]",
+    ("sums are stable", STABILITY, "_is_multiple", "len(terms) == 1 and terms[0][0] > 0 and terms[0][1]",
      "all(w > 0 and stable for w, stable in terms)", TESTS),
-    ("nonsymmetric kernels are stable", PROVER, "_symmetric_rule", "found and is_symmetric(L or [])", "found", TESTS),
-    ("parts of degree 1 in some are stable", PROVER, "_has_forms", "plain and all(node.counted)", "plain", TESTS),
-    ("children that are no forms", PROVER, "_has_forms", "all(map(is_form, node.inside))", "True", TESTS),
+    ("nonsymmetric kernels are stable", STABILITY, "_symmetric_rule", "found and is_symmetric(L or [])", "found", TESTS),
+    ("parts of degree 1 in some are stable", STABILITY, "_has_forms", "plain and all(node.counted)", "plain", TESTS),
+    ("children that are no forms", STABILITY, "_has_forms", "all(map(is_form, node.inside))", "True", TESTS),
     # -- parts of determinants
     ("a child that occurs twice loses a weight", "validity/extraction.py", "_form",
      "form.get(part, Fraction(0)) + Fraction(w)", "Fraction(w)", TESTS),
