@@ -46,8 +46,10 @@ CHECK_MUTANTS = [
      "all(w > 0 and stable for w, stable in terms)", TESTS),
     ("nonsymmetric kernels are stable", STABILITY, "_symmetric_rule", "found and is_symmetric(L or [])", "found",
      TESTS),
-    ("parts of degree 1 in some are stable", STABILITY, "_has_forms", "plain and all(node.counted)", "plain", TESTS),
-    ("children that are no forms", STABILITY, "_has_forms", "all(map(is_form, node.inside))", "True", TESTS),
+    ("parts of degree 1 in some are stable", STABILITY, "_has_forms", "has_forms(node) and all(node.counted)",
+     "has_forms(node)", TESTS),
+    ("children that are no forms", STABILITY, "_has_forms", "has_forms(node) and all(node.counted)",
+     "all(node.counted)", TESTS),
     # -- parts of determinants
     ("a child that occurs twice loses a weight", "validity/extraction.py", "_form",
      "form.get(part, Fraction(0)) + Fraction(w)", "Fraction(w)", TESTS),

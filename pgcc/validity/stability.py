@@ -47,9 +47,8 @@ def _is_multiple(node: Node, below: Sequence[bool]) -> bool:
 
 
 def _has_forms(node: Node, _: Sequence[bool]) -> bool:
-    return has_forms(node) and all(
-        node.counted
-    )  # (a + u)·(b + v) is stable, its part a·v + b·u of degree 1 in a, b is not
+    # (a + u)·(b + v) is stable, its part a·v + b·u of degree 1 in a, b is not
+    return has_forms(node) and all(node.counted)
 
 
 def _symmetric_rule(node: Node, witnesses: Witnesses) -> list[Any] | None:
