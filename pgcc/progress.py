@@ -71,11 +71,7 @@ def progress(what: str, total: int | None, unit: str, shown: bool | None = None)
         if not wanted:
             yield Nothing()
             return
-        from tqdm import tqdm
-
-        with tqdm(
-            total=total, desc=what, unit=f" {unit}", delay=_DELAY, leave=False, dynamic_ncols=True, file=sys.stderr
-        ) as bar:
+        with _bar(total=total, desc=what, unit=f" {unit}", delay=_DELAY) as bar:
             yield _Tqdm(bar)
     finally:
         _in_use.release()
@@ -107,11 +103,27 @@ def waiting(what: str) -> Iterator[None]:
 def _show_time(what: str, done: threading.Event) -> None:
     if done.wait(_DELAY):
         return
-    from tqdm import tqdm
-
-    with tqdm(desc=what, bar_format="{desc}: {elapsed}", leave=False, dynamic_ncols=True, file=sys.stderr) as line:
+    with _bar(desc=what, bar_format="{desc}: {elapsed}") as line:
         while not done.wait(1.0):
             line.refresh()
+
+
+def _bar(**how: Any) -> Any:
+    """A bar as wide as the terminal; some say that their width is 0, on which tqdm would show nothing."""
+    from tqdm import tqdm
+
+    try:
+        known = os.get_terminal_size(sys.stderr.fileno()).columns > 0
+    except (OSError, ValueError):
+        known = False
+    return tqdm(
+        leave=False,
+        file=sys.stderr,
+        dynamic_ncols=known,
+        ncols=None if known else 80,
+        nrows=None if known else 24,
+        **how,
+    )
 
 
 def is_terminal() -> bool:

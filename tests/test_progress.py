@@ -129,3 +129,28 @@ def test_proofs_say_what_they_do(monkeypatch):
     monkeypatch.setattr("pgcc.validity.check.waiting", lambda what: said.append(what) or nullcontext())
     assert pgcc.check(pgcc.parse("0.4*a*b + 0.6")).ok
     assert said == ["looking for a proof that it is a distribution"]
+
+
+def test_a_terminal_of_width_0(monkeypatch):
+    """Some say that they have no columns, such as a new pseudo-terminal."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    with open(ours, "rb", buffering=0) as screen, open(theirs, "w") as terminal:
+        monkeypatch.setattr(pgcc.progress, "_DELAY", 0.0)
+        monkeypatch.delenv("PGCC_QUIET", raising=False)
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with progress("counting", 3, "number") as bar:
+            bar.at(1)
+        terminal.write("end of the test")
+        terminal.flush()
+        assert b"counting" in screen.read(10_000)
+
+
+def test_a_search_for_the_mode_says_so(monkeypatch):
+    rng = np.random.default_rng(0)
+    parts = [pgcc.dpp(factor=rng.normal(size=(40, 12))) for _ in range(4)]
+    model = pgcc.compile(pgcc.mixture([0.25] * 4, parts))
+    model.mode(time_limit=0.01)
+    terminal = look_on(monkeypatch)
+    model.mode(time_limit=1.5)
+    assert "searching for the mode" in terminal.getvalue()

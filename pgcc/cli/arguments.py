@@ -98,6 +98,16 @@ def _switch(*flags: str, **settings: Any) -> Option:
     return Option(flags, {"action": "store_true", **settings})
 
 
+def whole_number(text: str) -> int:
+    """A whole number, perhaps written as 1e6. (The name stands in messages.)"""
+    try:
+        return int(text)
+    except ValueError:
+        if not (number := float(text)).is_integer():
+            raise
+        return int(number)
+
+
 def _rank(text: str) -> int | str:
     return text if text == "full" else int(text)
 
@@ -192,7 +202,7 @@ COMMANDS = (
         *COMPILE,
     )),
     Command("sample", "[options] (FILE | --expr TEXT) [EVIDENCE]", "draw exact samples", texts.SAMPLE, (
-        _value("-n", type=int, default=1, metavar="N", help="the number of samples (1)"),
+        _value("-n", type=whole_number, default=1, metavar="N", help="the number of samples (1)"),
         SEED,
         *SIZE,
         JSON.but(help="print a JSON object per sample, with the names that are in"),
@@ -222,6 +232,7 @@ COMMANDS = (
     )),
     Command("convert", "[options] (FILE | --expr TEXT) OUT", "write a circuit in another format", texts.CONVERT, (
         _switch("--simplify", help="write a smaller circuit for the same polynomial"),
+        _switch("--number", help="call the variables x1, x2, … in their order, as .nnf and .psdd do"),
         FORCE,
         JSON,
     )),

@@ -73,6 +73,8 @@ def convert(args: argparse.Namespace) -> None:
     check_can_write(target, args.force)
     circuit = read_circuit(args)
     written = circuit.simplify() if args.simplify else circuit
+    if args.number:
+        written = written.relabel({name: f"x{i}" for i, name in enumerate(written.variables, 1)})
     pgcc.save(written, target)
     source = "--expr" if args.file is None else "standard input" if args.file == "-" else args.file
     sizes = [{"file": source, **_size(circuit)}, {"file": target, **_size(written)}]

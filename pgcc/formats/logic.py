@@ -182,7 +182,7 @@ def over_literals(circuit: Circuit, form: str) -> Circuit:
         wrong = next(name for i, name in enumerate(circuit.variables, 1) if name != f"x{i}")
         raise FormatError(
             f"{form} numbers its variables, which are x1, x2, … when it is read, and this circuit has {wrong!r}: "
-            "circuit.relabel(dict(zip(circuit.variables, new_names))) renames them"
+            "Circuit.relabel renames them, and pgcc convert --number numbers them"
         )
     if any(node.op is Op.DET for node in circuit.order):
         raise FormatError(

@@ -20,7 +20,7 @@ from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, brief
 from pgcc.ir.numbers import UNIT, as_index
 from pgcc.kernels.announce import search_clock
-from pgcc.progress import Nothing
+from pgcc.progress import Nothing, waiting
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.mode_parts import Structure, by_structure
 from pgcc.queries.mode_search import Search, greedy, neighbours
@@ -100,6 +100,7 @@ class Mode:
         return f"<Mode: {{{shown}}}, log-probability {self.logprob:.6g}, {best}>"
 
 
+@waiting("searching for the mode")
 def mode(distribution: Distribution, given: Evidence, deadline: float) -> list[Mode]:
     """The most probable assignment that agrees with each row; the rows share the time until the deadline."""
     finder, found = _Finder(distribution), []
@@ -111,6 +112,7 @@ def mode(distribution: Distribution, given: Evidence, deadline: float) -> list[M
     return found
 
 
+@waiting("searching for the most probable sets")
 def top(distribution: Distribution, given: Evidence, k: int, deadline: float) -> list[list[Mode]]:
     """The k most probable assignments that agree with each row, the most probable first."""
     finder, found = _Finder(distribution), []

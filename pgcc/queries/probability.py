@@ -314,5 +314,5 @@ def _refusal(value: float, where: str) -> SemanticsError:
     return SemanticsError(
         f"the 'probability' of {where} is {value:.6g}{', above 1' if value > 1 else ''}: the polynomial has negative "
         "coefficients and is no distribution",
-        advice="normalize=False gives its coefficients as they are",
+        advice="normalize=False gives its coefficients as they are (prob, logprob)",
     )

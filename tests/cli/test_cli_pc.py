@@ -73,6 +73,15 @@ def test_convert_reads_standard_input(run, tmp_path, monkeypatch):
     assert run("convert", "-", tmp_path / "g.npz").startswith("read standard input: 2 variables")
 
 
+def test_convert_numbers_the_variables(run, fail, tmp_path):
+    text = "0.3*rain*wet + 0.7"
+    told = fail("convert", "--expr", text, tmp_path / "out.psdd")
+    assert "has 'rain'" in told
+    assert "pgcc convert --number" in told  # it recommended Python once
+    run("convert", "--expr", text, tmp_path / "out.psdd", "--number")
+    assert run("query", tmp_path / "out.psdd", "x1=1, x2=1") == "0.3\n"
+
+
 def test_convert_errors(fail, model, tmp_path, run):
     assert fail("convert", model) == "expected one file to write (see pgcc convert --help)"
     assert "unexpected 'c.npz'" in fail("convert", model, "b.npz", "c.npz")

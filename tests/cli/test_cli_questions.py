@@ -134,3 +134,21 @@ def test_mode(run):
     assert [answer["rank"] for answer in answers] == [1, 2, 1, 2]
     assert [answer["set"] for answer in answers[1::2]] != [answer["set"] for answer in answers[::2]]
     assert json.loads(run("mode", EXAMPLE, "--size", "1", "--time-limit", "5", "--json"))["set"] == ["z2"]
+
+
+def test_evidence_from_an_array(run, tmp_path):
+    np.save(tmp_path / "rows.npy", np.array([[1, -1, -1], [0, -1, -1]], np.int8))
+    _, rows = table(run("marginals", EXAMPLE, "--evidence", tmp_path / "rows.npy"))
+    np.testing.assert_allclose(rows, MODEL.marginals([{"z1": 1}, {"z1": 0}], names=False), rtol=1e-14)
+
+
+def test_a_number_of_samples_in_scientific_notation(run, fail):
+    assert len(run("sample", EXAMPLE, "-n", "1e2", "--seed", 1).splitlines()) == 101
+    for wrong in ("1.5", "inf", "x"):
+        assert f"argument -n: invalid whole_number value: '{wrong}'" in fail("sample", EXAMPLE, "-n", wrong)
+
+
+def test_what_is_no_distribution_cannot_be_sampled(fail):
+    """Nor with --no-validate, which the message recommended once."""
+    assert "--no-validate" not in fail("sample", "--expr", "2*a - b")
+    assert "and is no distribution" in fail("sample", "--expr", "2*a - b", "--no-validate")

@@ -116,7 +116,7 @@ def test_a_mixture_in_a_psdd_of_others(tmp_path):
 # -- what is refused, and why --------------------------------------------------------------------------------
 
 REFUSED = {
-    ("names", ".nnf"): ("a*b", r"an NNF numbers its variables, .* and this circuit has 'a': circuit\.relabel"),
+    ("names", ".nnf"): ("a*b", r"an NNF numbers its variables, .* and this circuit has 'a': Circuit.relabel"),
     ("order", ".psdd"): ("x2/2 + x1/2", "a PSDD numbers its variables, .* and this circuit has 'x2'"),
     ("det", ".psdd"): ("det([[1]], [[1]], [[1]], [x1])", "a PSDD has sums and products only, .* a determinant"),
     ("shared", ".nnf"): ("(x1 + x2)*(x1 + 1)", r"an NNF is decomposable, and two factors of .* share 'x1'"),
