@@ -154,8 +154,8 @@ def described(compiled: Compiled, program: Program) -> dict[str, Any]:
         "variables": list(compiled.circuit.variables),
         "root": program.value,
         "dets": [_described_det(one) for one in program.structures],
-        # nothing is negative: choices at sums are probabilities, and samples are drawn from the root down
-        "positive": positive and all(one.size is None and one.nonnegative for one in program.structures),
+        # nothing is negative: choices at sums are probabilities
+        "positive": positive and all(one.nonnegative for one in program.structures),
         "deterministic": positive and _is_deterministic(compiled.homogenized),
         "graph": find_graph(program, compiled.circuit.variables),
         "sizes": {"nodes": len(compiled.circuit.order), "edges": compiled.circuit.edges},

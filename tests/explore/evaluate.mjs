@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 
 const [folder, file] = process.argv.slice(2);
 const load = (name) => import(pathToFileURL(`${folder}/${name}.js`));
-const { decodeProgram } = await load("decode"), { Evaluator } = await load("evaluator"), { sizeSteps } = await load("points");
+const { decodeProgram } = await load("decode"), { Evaluator } = await load("evaluator"), { momentsOf, sizeSteps } = await load("series");
 
 const answers = [];
 for (const { about, packed, rows } of JSON.parse(readFileSync(file, "utf8"))) {
@@ -20,6 +20,7 @@ for (const { about, packed, rows } of JSON.parse(readFileSync(file, "utf8"))) {
       while (!step.done) step = steps.next();
       found.sizes = Array.from(step.value.probability);
       found.error = step.value.error;
+    Object.assign(found, momentsOf(step.value));
     }
     answers.push(found);
   }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import subprocess
 from fractions import Fraction
@@ -46,9 +47,11 @@ def answers_of(circuits: list[Circuit], rows: list[np.ndarray], folder: Path) ->
     return json.loads(done.stdout)
 
 
-def number(scaled: dict) -> tuple[Fraction, Fraction]:
+def number(scaled: dict) -> tuple[Fraction, Fraction | float]:
     """A scaled number and its bound."""
     unit = Fraction(2) ** (64 * scaled["e"])
+    if scaled["x"] is None:  # infinity: nothing is known
+        return Fraction(scaled["m"]) * unit, float("inf")
     return Fraction(scaled["m"]) * unit, Fraction(scaled["x"]) * unit
 
 
@@ -70,7 +73,7 @@ def check(circuits: list[Circuit], folder: Path, rng: np.random.Generator) -> li
             value, bound = number(found["value"])
             true = exact.rational(row)
             assert abs(value - true) <= bound, (circuit, row)
-            bounds.append(float(bound / abs(true)) if true else float(bound))
+            bounds.append(float(bound / abs(true) if true else bound))
             for i in [i for i, code in enumerate(row) if code < 0]:
                 joint, bound = number(found["joints"][i])
                 assert abs(joint - exact.rational([*row[:i], 1, *row[i + 1 :]])) <= bound, (circuit, row, i)
@@ -125,3 +128,17 @@ def test_sizes(tmp_path):
             found = next(answers)
             np.testing.assert_allclose(found["sizes"], model.cardinality(row), rtol=0, atol=1e-9)
             assert np.abs(np.array(found["sizes"]) - model.cardinality(row)).max() <= found["error"]
+
+
+def test_the_deviation_of_many_variables(tmp_path):
+    """The mixture of 200 variables whose deviation was shown as 0, for its error was bounded by 2e31."""
+    text = [pgcc.parse("*".join(f"({p}*x{i} + {1 - p})" for i in range(200))) for p in (0.375, 0.75)]
+    model = pgcc.compile(pgcc.mixture([0.5, 0.5], text))
+    (found,) = answers_of([model.circuit], [np.full((1, 200), -1)], tmp_path)
+    # the means of the parts are 75 and 150
+    exact = math.sqrt(0.5 * 200 * (0.375 * 0.625 + 0.75 * 0.25) + 37.5**2)
+    assert found["mean"] == pytest.approx(112.5, rel=1e-12)
+    assert found["deviation"] == pytest.approx(exact, rel=1e-12)
+    assert found["deviationError"] < 1e-6
+    assert found["error"] < 1e-10
+    np.testing.assert_allclose(found["sizes"], model.cardinality(), rtol=1e-10, atol=0)

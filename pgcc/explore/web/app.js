@@ -6,9 +6,9 @@ import { Evaluator, IN, OPEN, OUT } from "./evaluator.js";
 import { GraphView, whyNoTree } from "./graph.js";
 import { Jobs } from "./jobs.js";
 import { modeSteps } from "./mode.js";
-import { pointWork, sizeSteps } from "./points.js";
 import { randomNumbers, sampleSteps } from "./sampler.js";
 import { logarithm } from "./scaled.js";
+import { sizeSteps, sizeWork } from "./series.js";
 import { modeParts, sampleParts } from "./sets.js";
 import { sizesNote, sizesPicture } from "./sizes.js";
 import { counted, make, marginalText, scaledText } from "./text.js";
@@ -184,7 +184,7 @@ class App {
     this.jobs.stop("sizes");
     part("size-text").textContent = "";
     if (!this.possible) return part("sizes").replaceChildren(sizesNote("Nothing to show for impossible evidence."));
-    const work = pointWork(this.evaluator);
+    const work = sizeWork(this.evaluator);
     if (work < MOST_WORK) return this.findSizes();
     const button = make("button", { type: "button", onclick: () => this.findSizes() }, "Compute it");
     return part("sizes").replaceChildren(sizesNote(`This takes about ${Math.ceil(work / 4e8)} seconds here.`, button));
@@ -216,7 +216,7 @@ class App {
     const codes = this.codes;
     this.samples = null;
     part("samples").replaceChildren(make("p", { class: "quiet" }, "Drawing …"));
-    this.jobs.start("samples", () => sampleSteps(this.helper, codes, count, this.about.positive, randomNumbers(seed)), (samples) => {
+    this.jobs.start("samples", () => sampleSteps(this.helper, codes, count, randomNumbers(seed)), (samples) => {
       this.samples = samples;
       part("samples").replaceChildren(...sampleParts(samples, this.names));
       this.answer.drawn = this.names.map((_, i) => samples.reduce((sum, row) => sum + row[i], 0) / samples.length);

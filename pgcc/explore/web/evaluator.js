@@ -2,7 +2,6 @@
 // else. All numbers are scaled, and carry a bound on their error (scaled.js).
 
 import { Determinant } from "./determinant.js";
-import { SizedDeterminant } from "./sized.js";
 import { Scaled, UNIT, quotient, relativeError } from "./scaled.js";
 
 export const OUT = 0, IN = 1, OPEN = 2;
@@ -15,9 +14,7 @@ export class Evaluator {
     this.adjoints = new Scaled(program.length);
     this.joints = new Scaled(program.variables);
     this.scratch = new Scaled(64);
-    this.determinants = program.dets.map((det) =>
-      det.size === null ? new Determinant({ ...det, positive: program.positive }) : new SizedDeterminant(det),
-    );
+    this.determinants = program.dets.map((det) => new Determinant({ ...det, nonnegative: program.positive }));
     this.needed = this.findNeeded();
     this.codes = new Uint8Array(program.variables).fill(OPEN);
     this.total = this.evaluate(this.codes);
@@ -122,23 +119,23 @@ export class Evaluator {
   timesBack(i) {
     const { start, args } = this.program, { values, adjoints, needed } = this, { m, e, x } = values;
     const first = start[i], count = start[i + 1] - first;
-    if (this.scratch.m.length <= count) this.scratch = new Scaled(2 * count + 2);
-    const after = this.scratch; // after[j]: the adjoint times the factors from j on
+    if (this.scratch.m.length < count + 2) this.scratch = new Scaled(2 * count + 2);
+    const after = this.scratch, before = count + 1; // after[j]: the adjoint times the factors from j on
     after.put(count, adjoints.m[i], adjoints.e[i], adjoints.x[i]);
     for (let j = count - 1; j > 0; j--) {
       const s = args[first + j];
       after.put(j, after.m[j + 1], after.e[j + 1], after.x[j + 1]);
       after.multiply(j, m[s], e[s], x[s]);
     }
-    after.put(0, 1, 0, 0); // the factors before j
+    after.put(before, 1, 0, 0); // the factors before j
     for (let j = 0; j < count; j++) {
-      const s = args[first + j], bm = after.m[0], bx = after.x[0], rm = after.m[j + 1], rx = after.x[j + 1];
+      const s = args[first + j];
       if (needed[s]) {
-        const term = bm * rm;
-        const off = Math.abs(bm) * rx + Math.abs(rm) * bx + bx * rx + UNIT * Math.abs(term);
-        adjoints.add(s, term, after.e[0] + after.e[j + 1], off);
+        after.put(0, after.m[j + 1], after.e[j + 1], after.x[j + 1]);
+        after.multiply(0, after.m[before], after.e[before], after.x[before]);
+        adjoints.add(s, after.m[0], after.e[0], after.x[0]);
       }
-      after.multiply(0, m[s], e[s], x[s]);
+      after.multiply(before, m[s], e[s], x[s]);
     }
   }
 

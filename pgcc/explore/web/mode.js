@@ -3,7 +3,7 @@
 // never more probable than what is known of it. Otherwise the best set that was found is returned, and is called so.
 
 import { DET, IN, LEAF, OPEN, OUT, SUM } from "./evaluator.js";
-import { SHIFTS, Scaled, logarithm } from "./scaled.js";
+import { Scaled, logarithm, shiftBy } from "./scaled.js";
 
 const SECONDS = 2; // of search
 const TOLERANCE = 1e-9; // a set is as probable as another within this
@@ -44,8 +44,7 @@ export function largestTerms(evaluator, codes) {
   const most = new Scaled(length), chosen = new Int32Array(length).fill(-1), { m, e } = most;
   const larger = (am, ae, bm, be) => {
     if (am <= 0 || bm <= 0) return am > bm;
-    const d = ae - be;
-    return d > 3 ? true : d < -3 ? false : d >= 0 ? am > bm * SHIFTS[d] : am * SHIFTS[-d] > bm;
+    return am * shiftBy(Math.min(0, ae - be)) > bm * shiftBy(Math.min(0, be - ae));
   };
   for (let i = 0; i < length; i++) {
     const first = start[i], last = start[i + 1];

@@ -2,7 +2,7 @@
 // elimination of their marginal kernel. Otherwise one variable after another, each by its marginal given those before.
 
 import { IN, LEAF, OPEN, OUT, SUM, TIMES } from "./evaluator.js";
-import { SHIFTS, quotient } from "./scaled.js";
+import { quotient, shiftBy } from "./scaled.js";
 
 /** Random numbers in [0, 1) that a seed fixes (sfc32). */
 export function randomNumbers(seed) {
@@ -20,9 +20,9 @@ export function randomNumbers(seed) {
 }
 
 /** `count` samples as arrays of IN and OUT, one at a time: yields after each, returns all. */
-export function* sampleSteps(evaluator, codes, count, positive, random) {
-  const samples = [];
-  if (positive) {
+export function* sampleSteps(evaluator, codes, count, random) {
+  const samples = [], { positive, dets } = evaluator.program;
+  if (positive && dets.every((det) => det.size === null)) {
     evaluator.evaluate(codes);
     const kernels = new Map();
     for (let k = 0; k < count; k++) {
@@ -80,7 +80,7 @@ function chooseTerm(evaluator, i, open, random) {
     const s = args[j], term = weight[k] * m[s], place = weightExponent[k] + e[s] - e[i];
     if (!(term > 0)) continue;
     chosen = s;
-    left -= place > 0 ? term * 2 ** (64 * place) : place < -3 ? 0 : term * SHIFTS[-place];
+    left -= term * shiftBy(place);
     if (left < 0) break;
   }
   open.push(chosen);
@@ -88,17 +88,14 @@ function chooseTerm(evaluator, i, open, random) {
 
 /** Which children of a determinant are in: by elimination of its marginal kernel, one coin a pivot (Poulson). */
 function drawChildren(det, [open, kernel], random) {
-  const inside = new Uint8Array(det.children), n = open.length, k = kernel.slice();
-  for (let i = 0; i < det.children; i++) inside[i] = det.border[i] >= 0 ? 1 : 0;
-  for (let j = 0; j < n; j++) {
-    const isIn = random() < k[j * n + j];
-    if (isIn) inside[open[j]] = 1;
-    else k[j * n + j] -= 1;
-    const pivot = k[j * n + j];
-    for (let a = j + 1; a < n; a++) {
-      const factor = k[a * n + j] / pivot;
-      if (factor === 0) continue;
-      for (let b = j + 1; b < n; b++) k[a * n + b] -= factor * k[j * n + b];
+  const k = kernel.map((row) => row.slice());
+  const inside = Uint8Array.from(det.border, (place) => (place >= 0 ? 1 : 0));
+  for (let j = 0; j < open.length; j++) {
+    if (random() < k[j][j]) inside[open[j]] = 1;
+    else k[j][j] -= 1;
+    for (let a = j + 1; a < open.length; a++) {
+      const factor = k[a][j] / k[j][j];
+      if (factor !== 0) for (let b = j + 1; b < open.length; b++) k[a][b] -= factor * k[j][b];
     }
   }
   return inside;

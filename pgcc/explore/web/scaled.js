@@ -1,16 +1,17 @@
 // Numbers m·2^(64·e) with 2⁻³² ≤ |m| < 2³², each with a bound x on its absolute error, m ± x: no product of
-// probabilities underflows, and what cancels is seen. (0 ± x has x in that range instead of m.)
+// probabilities underflows, and what cancels is seen. (0 ± x has x in that range instead of m. If nothing is known of a
+// number, x is Infinity.)
 //
 // Two terms whose exponents differ by more than 3 differ by a factor of 2⁶⁴ at least: the smaller one is dropped, which
 // is less than a rounding.
 
 export const UNIT = 2 ** -53;
-export const HIGH = 2 ** 32;
-export const LOW = 2 ** -32;
-export const UP = 2 ** 64;
-export const DOWN = 2 ** -64;
-export const SHIFTS = [1, 2 ** -64, 2 ** -128, 2 ** -192];
-export const NOWHERE = -(2 ** 30); // the exponent of a sum without terms
+const HIGH = 2 ** 32, LOW = 2 ** -32, UP = 2 ** 64, DOWN = 2 ** -64;
+
+/** 2^(64·e), and 0 where that is negligible beside 1. */
+export function shiftBy(e) {
+  return e < -3 ? 0 : 2 ** (64 * e);
+}
 
 /** Arrays of scaled numbers with their errors. */
 export class Scaled {
@@ -28,8 +29,9 @@ export class Scaled {
 
   /** Number i becomes m ± x, times 2^(64·e). */
   put(i, m, e, x) {
-    let size = Math.max(Math.abs(m), x);
-    if (size >= HIGH || size < LOW) {
+    if (!(x < Infinity)) x = Infinity;
+    let size = x < Infinity ? Math.max(Math.abs(m), x) : Math.abs(m);
+    if (size >= HIGH || !(size >= LOW)) {
       if (size === 0) e = 0;
       else if (!(size < Infinity)) throw new RangeError("a number left every range");
       for (; size >= HIGH; size *= DOWN, e++) {
@@ -49,29 +51,17 @@ export class Scaled {
   /** Add m ± x, times 2^(64·e), to number i. */
   add(i, m, e, x) {
     if (m === 0 && x === 0) return;
-    const m0 = this.m[i], x0 = this.x[i];
+    const m0 = this.m[i], x0 = this.x[i], e0 = this.e[i];
     if (m0 === 0 && x0 === 0) return this.put(i, m, e, x);
-    const d = e - this.e[i];
-    let sum, error;
-    if (d === 0) {
-      sum = m0 + m;
-      error = x0 + x;
-    } else if (d > 0) {
-      const shift = d > 3 ? 0 : SHIFTS[d];
-      sum = m0 * shift + m;
-      error = x0 * shift + x + UNIT * Math.abs(m);
-    } else {
-      e = this.e[i];
-      const shift = d < -3 ? 0 : SHIFTS[-d];
-      sum = m0 + m * shift;
-      error = x0 + x * shift + UNIT * Math.abs(m0);
-    }
-    this.put(i, sum, e, error + UNIT * Math.abs(sum));
+    const top = Math.max(e, e0), a = shiftBy(e0 - top), b = shiftBy(e - top);
+    const sum = m0 * a + m * b, dropped = a === b ? 0 : UNIT * Math.abs(e > e0 ? m : m0);
+    this.put(i, sum, top, x0 * a + x * b + dropped + UNIT * Math.abs(sum));
   }
 
   /** Number i times m ± x, times 2^(64·e). */
   multiply(i, m, e, x) {
     const m0 = this.m[i], x0 = this.x[i], product = m0 * m;
+    if ((m === 0 && x === 0) || (m0 === 0 && x0 === 0)) return this.put(i, 0, 0, 0);
     this.put(i, product, this.e[i] + e, Math.abs(m0) * x + Math.abs(m) * x0 + x0 * x + UNIT * Math.abs(product));
   }
 
@@ -79,6 +69,16 @@ export class Scaled {
   at(i) {
     return { m: this.m[i], e: this.e[i], x: this.x[i] };
   }
+}
+
+/** The complex number {re, im, e}, which stands for (re + i·im)·2^(64·e), times another one, in place. */
+export function multiplyComplex(number, re, im, e = 0) {
+  [number.re, number.im] = [number.re * re - number.im * im, number.re * im + number.im * re];
+  number.e += e;
+  let size = Math.max(Math.abs(number.re), Math.abs(number.im));
+  if (size === 0) number.e = 0;
+  for (; size >= HIGH; size *= DOWN, number.e++) [number.re, number.im] = [number.re * DOWN, number.im * DOWN];
+  for (; size !== 0 && size < LOW; size *= UP, number.e--) [number.re, number.im] = [number.re * UP, number.im * UP];
 }
 
 /** A bound on the relative error of a number; Infinity for what may be 0 and may not. */

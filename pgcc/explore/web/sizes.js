@@ -1,18 +1,20 @@
 // The distribution of the number of variables that are in, as columns.
 
+import { momentsOf } from "./series.js";
 import { draw, make, probabilityText, shortNumber } from "./text.js";
 
 const TALL = 170, BASE = 146;
 
 /** A picture of {probability, error}, so many pixels wide; and the text that says it in short. */
-export function sizesPicture({ probability, error }, width) {
+export function sizesPicture(found, width) {
+  const { probability, error } = found;
   const most = Math.max(...probability);
   let first = 0, last = probability.length - 1;
   while (first < last && probability[first] < 1e-4 * most) first++;
   while (last > first && probability[last] < 1e-4 * most) last--;
   if (last - first < 4) [first, last] = [Math.max(0, first - 2), Math.min(probability.length - 1, last + 2)];
   const count = last - first + 1, step = (width - 20) / count, wide = Math.min(46, step * 0.78);
-  const text = describe(probability, error);
+  const text = describe(found);
   const picture = draw("svg", { viewBox: `0 0 ${width} ${TALL}`, role: "img", "aria-label": `How many are in: ${text}` });
   picture.append(draw("line", { class: "axis", x1: 10, x2: width - 10, y1: BASE + 0.5, y2: BASE + 0.5 }));
   const every = Math.max(1, Math.ceil((count * 36) / width));
@@ -27,16 +29,14 @@ export function sizesPicture({ probability, error }, width) {
   return { picture, text };
 }
 
-function describe(probability, error) {
-  let mean = 0, square = 0, best = 0;
-  probability.forEach((p, k) => {
-    mean += k * p;
-    square += k * k * p;
-    if (p > probability[best]) best = k;
-  });
-  const spread = Math.sqrt(Math.max(0, square - mean * mean)), noise = Math.sqrt(error) * probability.length;
-  const doubt = error > 1e-6 ? ` ≈? (errors up to ${error.toExponential(0)})` : "";
-  return `mean ${shortNumber(mean)}, deviation ${shortNumber(spread < noise ? 0 : spread, 3)}, most often ${best}${doubt}`;
+/** What is known of it in short: three digits of a deviation, or that it is below a number. */
+function describe(found) {
+  const { mean, meanError, deviation, deviationError } = momentsOf(found), most = deviation + deviationError;
+  const middle = `${meanError > 1e-5 * mean ? "≈? " : ""}${shortNumber(mean)}`;
+  const spread = deviationError <= 1e-3 * deviation ? shortNumber(deviation, 3) : most < 5e-4 ? "0" : `unknown (below ${shortNumber(most, 1)})`;
+  const best = found.probability.reduce((k, p, at) => (p > found.probability[k] ? at : k), 0);
+  const doubt = found.error > 1e-6 ? ` ≈? (errors up to ${found.error.toExponential(0)})` : "";
+  return `mean ${middle}, deviation ${spread}, most often ${best}${doubt}`;
 }
 
 /** What is said while it is computed, or where it takes long. */
