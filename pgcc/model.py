@@ -432,7 +432,8 @@ class Model(KnowsOtherWords):
             As in every question: see `Model`. Variables observed to be in are counted too.
         atol : float, optional
             An absolute error that is good enough for you: negligible tails are then left out, which makes long
-            distributions faster. Without it, every probability has a relative error below `rtol`, however small it is.
+            distributions faster. Without it, every probability has a relative error below `rtol`, however small it is
+            (rounded to the nearest double below 2⁻¹⁰²², where these have fewer digits).
 
         Returns
         -------
@@ -976,7 +977,8 @@ def compile(
         strategies by name.
     rtol : float
         Every number returned has a relative error below this. What float64 cannot guarantee is recomputed with balls
-        (numbers of more bits, with rigorous error bounds) or exact rationals.
+        (numbers of more bits, with rigorous error bounds) or exact rationals. Below 2⁻¹⁰²², where doubles have fewer
+        digits, such a number is rounded once, to the nearest double: logarithms keep all digits.
     normalize : bool
         Divide by the total g(1), which must be positive. If False, you get the raw coefficients.
     validate : bool

@@ -94,13 +94,16 @@ class ScaledReverse:
         return found
 
     def _run(self, evidence: np.ndarray) -> np.ndarray:
-        """The results of the reverse pass; each row is divided by a power of two, so that its root is about 1."""
+        """The results of the reverse pass; each row is divided by a power of two, so that its root is about 2^512.
+
+        What is so small that it loses digits here is too small for a double once it is divided by the root.
+        """
         program, read = self.program, result_slots(self.program)
         mantissas, exponents = np.empty((len(read), len(evidence))), np.empty((len(read), len(evidence)), np.int64)
         code = instructions_of(program)
         run_scaled(code, self.constants, evidence, read, mantissas, exponents, program.slots)
         root = evidence.shape[1]
-        gap = np.clip(exponents - exponents[root], -8, 8) * RADIX - np.frexp(mantissas[root])[1]
+        gap = np.clip(exponents - exponents[root], -16, 8) * RADIX - np.frexp(mantissas[root])[1] + 512
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(mantissas, gap.astype(np.int32))
 

@@ -48,7 +48,12 @@ def cardinality(
 
 
 def _normalized(mantissa: np.ndarray, exponent: np.ndarray) -> np.ndarray:
-    """Rows of m·2^e divided by their sums: terms without sign, so that the sum is as accurate as they are."""
+    """Rows of m·2^e divided by their sums: terms without sign, so that the sum is as accurate as they are.
+
+    Quotients are rounded to subnormal numbers once, at the end.
+    """
     top = np.where(mantissa == 0.0, -(2**62), exponent).max(axis=1, keepdims=True)
-    terms = np.ldexp(np.maximum(mantissa, 0.0), np.clip(exponent - top, -5000, 0).astype(np.int32))
-    return terms / terms.sum(axis=1, keepdims=True)
+    shift = np.clip(exponent - top, -5000, 0).astype(np.int32)
+    fractions, binary = np.frexp(np.maximum(mantissa, 0.0))
+    total, of_total = np.frexp(np.ldexp(fractions, binary + shift).sum(axis=1, keepdims=True))
+    return np.ldexp(fractions / total, binary + shift - of_total)
