@@ -134,7 +134,6 @@ def _how_to_ask(model: Model) -> str:
 
 _COLOURS = {"proved": GOOD, "refuted": BAD, "not proven": OPEN}
 _SIGNS = {"proved": "✓", "refuted": "✗", "not proven": "?"}
-_HEADS = {"proved": "A distribution", "refuted": "Not a distribution", "not proven": "Not proven to be a distribution"}
 _MEANINGS = {
     "multiaffine": "no variable is squared",
     "normalized": "g(1) = 1",
@@ -163,7 +162,7 @@ def report_html(report: Report) -> str:
     size = f"{plural(n, 'variable')}, {_size_text(edges)}"
     more = f"{_code('report.verify()')} checks the proofs; {_code('print(report.certificate)')} shows the rules"
     parts = [_table(rows), _negative_coefficient(report.nonnegative), _note(f"{size}. {more}", safe=True)]
-    return _card(_HEADS[report.state], *parts, colour=_COLOURS[report.state])
+    return _card(report.headline.capitalize(), *parts, colour=_COLOURS[report.state])
 
 
 def _negative_coefficient(verdict: Verdict) -> str:

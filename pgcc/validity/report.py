@@ -14,7 +14,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.validity.dependence import judge_dependence
 from pgcc.validity.proof import Proof, verify
 from pgcc.validity.provenance import Certificate
-from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, exact_text
+from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, exact_text, short_text
 
 CLAIMS = ("multiaffine", "normalized", "nonnegative")
 
@@ -137,10 +137,21 @@ class Report:
     def __repr__(self) -> str:
         return f"<Report: {str(self).splitlines()[0]}>"
 
+    @property
+    def headline(self) -> str:
+        """What it is, in a few words. A total other than 1 is no defect: `compile` divides by it."""
+        verdicts = [self.multiaffine, self.nonnegative]
+        total = short_text(self.total) if isinstance(self.total, Fraction) else f"{self.total:.6g}"
+        factor = f", up to the factor {total}" if self.normalized.refuted else ""
+        if any(verdict.refuted for verdict in verdicts) or not self.total > 0:
+            return "not a distribution"
+        if all(verdict.proved for verdict in verdicts) and self.normalized.state != NOT_PROVEN:
+            return f"a distribution{factor}"
+        return f"not proven to be a distribution{factor}"
+
     def __str__(self) -> str:
         n, size = len(self.circuit.variables), self.circuit.edges
-        head = {PROVED: "a distribution", REFUTED: "not a distribution", NOT_PROVEN: "not proven to be a distribution"}
-        lines = [f"{head[self.state]}: {plural(n, 'variable')}, {plural(size, 'edge')}"]
+        lines = [f"{self.headline}: {plural(n, 'variable')}, {plural(size, 'edge')}"]
         lines += [f"{name}: {verdict}" for name, verdict in self._verdicts.items()]
         return "\n".join(lines)
 

@@ -519,3 +519,23 @@ def test_not_a_distribution():
     assert not check(pgcc.parse("1.5*x - 0.5")).negative_dependence.proved
     many = pgcc.builders.naive_bayes([0.5, 0.5], RNG(0).random((2, 61)))
     assert "60 variables" in dependence(many).reason
+
+
+@pytest.mark.parametrize(
+    ("text", "headline"),
+    [
+        ("2*a + 3*b", "a distribution, up to the factor 5"),
+        ("0.5*a + 0.25", "a distribution, up to the factor 3/4"),
+        ("0.5*a + 0.5", "a distribution"),
+        ("2*a - b", "not a distribution"),
+        ("-2*a", "not a distribution"),
+        ("2*a*a", "not a distribution"),
+    ],
+)
+def test_weights_that_do_not_add_up_to_1_are_no_defect(text, headline):
+    """The report of our own example, roads.edges, began with "not a distribution"."""
+    report = pgcc.check(pgcc.parse(text))
+    assert report.headline == headline
+    assert str(report).startswith(f"{headline}: ")
+    assert report.ok == (headline == "a distribution")
+    assert headline.capitalize() in report._repr_html_()
