@@ -215,9 +215,6 @@ def numbers(*shape: int) -> np.ndarray:
 @kernel
 def _unary(a, out):
     x = simd.load(a, 0)
-    simd.store(out, 0, simd.binary_exponent(x))
-    simd.store(out, 8, simd.binary_fraction(x))
-    simd.store(out, 16, simd.by_fraction(a, 0, x))
     simd.store(out, 24, simd.magnitude(x))
     simd.store(out, 32, simd.root(x))
     simd.store(out, 40, simd.nearest(x))
@@ -235,7 +232,6 @@ def _binary(a, out):
     simd.store(out, 48, simd.if_less(x, y, z, x))
     simd.store(out, 56, simd.smaller(x, y))
     simd.store(out, 64, simd.larger(x, y))
-    simd.store(out, 80, simd.times_power(x, simd.nearest(y)))
 
 
 @kernel

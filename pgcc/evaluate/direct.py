@@ -79,7 +79,7 @@ class Float64:
         return values.floats(), np.where(np.isnan(errors), np.inf, errors) * scale
 
     def write_certified(self, evidence: np.ndarray, answer: Answer, numbers: np.ndarray) -> np.ndarray:
-        """Write value / total, or its logarithm, for the rows that float64 certifies; return the other rows.
+        """Write value / total for the rows that float64 certifies; return the other rows.
 
         Only for programs without determinants. The numbers are those that `evaluate` computes, written by one kernel
         without arrays in between. Evidence need not have been checked: no row with a code other than 1, 0 and −1 is

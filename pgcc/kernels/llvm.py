@@ -19,7 +19,7 @@ from numba.extending import models, register_model
 
 from pgcc.kernels import simd
 from pgcc.kernels.numba_private import define
-from pgcc.kernels.simd import FRACTION, LANES, LEAST_FRACTION, STEPS, WORD
+from pgcc.kernels.simd import LANES, WORD
 
 _INTEGERS, _LINE = ir.VectorType(ir.IntType(64), LANES), ir.VectorType(ir.IntType(8), WORD)
 _DOUBLE, _VECTOR, _BYTES = ir.DoubleType(), ir.VectorType(ir.DoubleType(), LANES), ir.VectorType(ir.IntType(8), LANES)
@@ -327,38 +327,6 @@ def if_less(builder: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
     return builder.select(builder.fcmp_ordered("<", a, b), yes, no)
 
 
-def _from_least_fraction(builder: Any, a: Any) -> Any:
-    """The bits of doubles, counted from those of the least m: k in the highest twelve, and below it how m is above."""
-    return builder.sub(builder.bitcast(a, _INTEGERS), _all(_INTEGERS, LEAST_FRACTION))
-
-
-@on_vectors
-def binary_exponent(builder: Any, a: Any) -> Any:
-    """k of a = 2^k · m with 0.698 ≤ m < 1.396, for positive normal numbers."""
-    k = builder.ashr(_from_least_fraction(builder, a), _all(_INTEGERS, FRACTION))
-    return builder.sitofp(k, _VECTOR)
-
-
-@on_vectors
-def binary_fraction(builder: Any, a: Any) -> Any:
-    """m of a = 2^k · m with 0.698 ≤ m < 1.396, for positive normal numbers."""
-    above = _from_least_fraction(builder, a)
-    above = builder.and_(above, _all(_INTEGERS, (1 << FRACTION) - 1))
-    return builder.bitcast(builder.add(above, _all(_INTEGERS, LEAST_FRACTION)), _VECTOR)
-
-
-@operation
-def by_fraction(typingctx: Any, tables: Any, at: Any, a: Any) -> Any:
-    """Entries of the table of sixteen at `at`, by the step that m is in, for positive normal numbers a = 2^k · m."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        steps = _all(_INTEGERS, FRACTION - STEPS)
-        step = builder.lshr(_from_least_fraction(builder, args[2]), steps)
-        return _entries(context, builder, signature.args[0], args[0], args[1], step)
-
-    return vector8(tables, types.intp, vector8), codegen
-
-
 def _entries(context: Any, builder: Any, array_type: Any, tables: Any, at: Any, numbers: Any) -> Any:
     """Entries of the table of sixteen doubles at `at`, by the four lowest bits of words."""
     if _has(context, "avx512f"):
@@ -397,13 +365,6 @@ def root(builder: Any, a: Any) -> Any:
 def nearest(builder: Any, a: Any) -> Any:
     """The nearest whole number."""
     return _call(builder, "llvm.nearbyint.v8f64", [a])
-
-
-@on_vectors
-def times_power(builder: Any, a: Any, exponent: Any) -> Any:
-    """a · 2^exponent, for whole numbers; a and the result are normal."""
-    power = builder.shl(builder.fptosi(exponent, _INTEGERS), _all(_INTEGERS, FRACTION))
-    return builder.bitcast(builder.add(builder.bitcast(a, _INTEGERS), power), _VECTOR)
 
 
 @on_vectors

@@ -17,10 +17,6 @@ Vector = np.ndarray
 
 LANES = 8  # doubles of a vector
 WORD = 64  # bytes that become the bits of one number
-# How many bits are of the fraction of a double, and the bits of the least m where numbers are split as 2^k · m: about
-# 0.698. From there to twice of it are sixteen steps (2 to the power of STEPS) that are equal in bits, and 1 is in the
-# middle of the tenth.
-FRACTION, STEPS, LEAST_FRACTION = 52, 4, 0x3FE6555000000000
 
 
 def load(array: np.ndarray, index: int) -> Vector:
@@ -169,26 +165,6 @@ def root(a: Vector) -> Vector:
 
 def nearest(a: Vector) -> Vector:
     return np.rint(a)
-
-
-def binary_exponent(a: Vector) -> Vector:
-    return (_from_least_fraction(a) >> FRACTION).astype(np.float64)
-
-
-def binary_fraction(a: Vector) -> Vector:
-    return ((_from_least_fraction(a) & ((1 << FRACTION) - 1)) + LEAST_FRACTION).view(np.float64)
-
-
-def by_fraction(tables: np.ndarray, at: int, a: Vector) -> Vector:
-    return tables[at + (_from_least_fraction(a) >> (FRACTION - STEPS) & 15)]
-
-
-def _from_least_fraction(a: Vector) -> np.ndarray:
-    return a.view(np.int64) - LEAST_FRACTION
-
-
-def times_power(a: Vector, exponent: Vector) -> Vector:
-    return (a.view(np.int64) + (exponent.astype(np.int64) << FRACTION)).view(np.float64)
 
 
 def choose(codes: np.ndarray, index: int, zero: float, one: float, free: float) -> Vector:

@@ -131,9 +131,8 @@ class ProbabilityPlan:
 
     def answer(self, evidence: Evidence, answers: Answers, threads: int) -> None:
         """Fill in the answers to all rows, one chunk of rows at a time."""
-        # A few probabilities are the same by the ladder, sooner than the kernel is loaded. Logarithms always take the
-        # kernel where they can, for those of the ladder might be rounded differently.
-        if self.at_once is None or not (self.logs or evidence.rows > _FEW):
+        # a few answers are the same by the ladder, sooner than the kernel is loaded
+        if self.at_once is None or evidence.rows <= _FEW:
             for_chunks(evidence.rows, len(evidence.variables), threads, partial(self._climb, evidence, answers))
         else:
             work = partial(self._run_kernel, evidence, answers)
@@ -148,7 +147,10 @@ class ProbabilityPlan:
         """
         codes = evidence.chunk(rows, checked=False)  # codes that are no evidence are not certified, and refused below
         assert self.at_once is not None
-        left = self.compiled.float64.write_certified(codes, self.at_once, answers.numbers[rows])
+        numbers = answers.numbers[rows]
+        left = self.compiled.float64.write_certified(codes, self.at_once, numbers)
+        if self.logs:
+            np.log(numbers, out=numbers)
         answers.add_at_once(len(codes) - len(left))
         if len(left):
             self._climb(evidence, answers, rows, left)
@@ -212,10 +214,10 @@ def probabilities(
 
 def describe_shortcut(distribution: Distribution) -> str:
     """Which questions the float64 kernel answers before any rung, in words; empty if it answers none."""
-    if _at_once(distribution, distribution.rtol, False, False) is None:
+    if _at_once(distribution, distribution.rtol, False) is None:
         return ""
     return (
-        f"logarithms, and more than {_FEW:,} rows: one float64 kernel evaluates, certifies and divides; "
+        f"more than {_FEW:,} rows: one float64 kernel evaluates, certifies and divides; "
         "rows that it does not certify climb the rungs"
     )
 
@@ -234,11 +236,11 @@ def _make_plan(
         rtol,
         logs,
         relative and method == "auto",
-        _at_once(distribution, rtol, logs, relative) if takes_kernel else None,
+        _at_once(distribution, rtol, relative) if takes_kernel else None,
     )
 
 
-def _at_once(distribution: Distribution, rtol: float, logs: bool, relative: bool) -> Answer | None:
+def _at_once(distribution: Distribution, rtol: float, relative: bool) -> Answer | None:
     """What the float64 kernel writes; None if there is no such kernel for this circuit."""
     compiled, total = distribution.compiled, distribution.total
     divisor = 1.0 if total is None else total.divisor()
@@ -253,7 +255,7 @@ def _at_once(distribution: Distribution, rtol: float, logs: bool, relative: bool
     elif not (distribution.proved or total is None):  # probabilities above 1 are refused
         left_from = divisor * (1.0 + rtol)
     certificate = compiled.float64.certificate
-    return Answer(certificate.gamma, certificate.floor, kernel_rtol, divisor, logs, left_from, left_to)
+    return Answer(certificate.gamma, certificate.floor, kernel_rtol, divisor, left_from, left_to)
 
 
 # -- logarithms near 0 -----------------------------------------------------------------------------------------------

@@ -9,12 +9,9 @@ import pytest
 from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 
 import pgcc
 from pgcc.evaluate.distinct import number_rows
-from pgcc.kernels.elementary import log_eight
-from pgcc.kernels.simd import load, store
 from pgcc.learn.kernels.dense import invert, invert_eight, multiply
 from pgcc.learn.mixtures.encoding import encode
 from pgcc.learn.mixtures.mixture_likelihood import MixtureLikelihood, component_scores, log_likelihoods, log_weights
@@ -179,28 +176,6 @@ def test_multiply(n):
     out = np.empty((n, n))
     multiply(a, b, out)
     assert out == pytest.approx(a @ b)
-
-
-@njit
-def eight_by_eight(function, x, out):
-    for i in range(0, len(x), 8):
-        store(out, i, function(load(x, i)))
-
-
-def test_logarithms():
-    rng = np.random.default_rng(0)
-    x = np.exp(np.concatenate([rng.uniform(-708, 709, 4000), rng.uniform(-1e-3, 1e-3, 3992), np.zeros(8)]))
-    out = np.empty_like(x)
-    eight_by_eight(log_eight, x, out)
-    assert out == pytest.approx(np.log(x), rel=1e-15, abs=0)
-
-
-def test_logarithms_at_the_edge():
-    out = np.empty(8)
-    eight_by_eight(log_eight, np.array([1, np.nan, 2.0**-1022, 1.7e308, 2, 0.5, 0, 1]), out)
-    log_two = np.log(2)
-    expected = [0, np.nan, -1022 * log_two, np.log(1.7e308), log_two, -log_two, -np.inf, 0]
-    assert out.tolist() == pytest.approx(expected, rel=1e-15, abs=0, nan_ok=True)
 
 
 def test_a_circuit_of_many_groups_has_the_same_likelihood():

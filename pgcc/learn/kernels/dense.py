@@ -10,12 +10,11 @@ import math
 
 import numpy as np
 
-from pgcc.kernels.elementary import log_eight
 from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 from pgcc.kernels.simd import (
     LANES,
-    binary_exponent,
     div,
+    if_less,
     larger,
     load,
     mul,
@@ -25,13 +24,13 @@ from pgcc.kernels.simd import (
     splat,
     store,
     sub,
-    times_power,
 )
 
 # A pivot smaller than PIVOT times the original diagonal entry is rounding noise, and so is one below TINY: the
 # determinant is then taken to be 0.
 PIVOT, TINY = 1e-14, 1e-300
-LOG_TWO = math.log(2.0)
+STEP = 2.0**500  # products of pivots are kept between 1/STEP and STEP
+LOG_STEP = math.log(STEP)
 
 
 @bare_kernel
@@ -76,11 +75,14 @@ def invert_eight(a, start, n, scratch, logdet, first):
     Writes their log-determinants to logdet[first : first + 8]. If a matrix is not positive definite, up to rounding,
     its log-determinant is −inf and its inverse all zeros. `scratch` holds 3·n times eight numbers.
     """
+    if n == 0:
+        store(logdet, first, splat(0.0))
+        return
     for i in range(n):
         least = mul(load(a, start + LANES * (packed(n, i) + i)), splat(PIVOT))
         store(scratch, LANES * i, larger(splat(TINY), least))
     u, v = LANES * n, 2 * LANES * n
-    worst, product, exponent = splat(1.0), splat(1.0), splat(0.0)
+    worst, product, steps = splat(1.0), splat(1.0), splat(0.0)
     for k in range(0, n, 2):
         copy_row(a, start, n, k, scratch, u)
         first_pivot, other_pivot = load(scratch, u + LANES * k), splat(1.0)
@@ -96,11 +98,14 @@ def invert_eight(a, start, n, scratch, logdet, first):
             sweep_two(a, start, n, k, ratio, by_first, div(splat(1.0), other_pivot), scratch, u, v)
         else:
             sweep_one(a, start, n, k, by_first, scratch, u)
-        product, exponent = times_pivot(product, exponent, first_pivot)
-        product, exponent = times_pivot(product, exponent, other_pivot)
-    store(logdet, first, muladd(exponent, splat(LOG_TWO), log_eight(product)))
-    if n > 0:
-        drop_indefinite(a, start, n, scratch, worst, logdet, first)
+        for pivot in (first_pivot, other_pivot):
+            pivot, steps = rescaled(pivot, steps)
+            product, steps = rescaled(mul(product, pivot), steps)
+    store(logdet, first, product)
+    store(scratch, 0, steps)
+    for lane in range(LANES):
+        logdet[first + lane] = np.log(logdet[first + lane]) + scratch[lane] * LOG_STEP
+    drop_indefinite(a, start, n, scratch, worst, logdet, first)
 
 
 @bare_kernel
@@ -115,11 +120,11 @@ def drop_indefinite(a, start, n, scratch, worst, logdet, first):
 
 
 @bare_kernel
-def times_pivot(product, exponent, pivot):
-    """product · pivot · 2^exponent as a new pair (product near 1, exponent). NaN stays NaN."""
-    product = mul(product, pivot)
-    power = binary_exponent(product)
-    return muladd(product, splat(0.0), times_power(product, mul(power, splat(-1.0)))), plus(exponent, power)
+def rescaled(x, steps):
+    """x·STEP^steps as a new pair (x between 1/STEP and STEP, steps), for x > 0. NaN stays NaN."""
+    small, large, step = splat(1.0 / STEP), splat(STEP), splat(1.0)
+    more = if_less(x, small, splat(-1.0), if_less(large, x, step, splat(0.0)))
+    return mul(x, if_less(x, small, large, if_less(large, x, small, step))), plus(steps, more)
 
 
 @bare_kernel

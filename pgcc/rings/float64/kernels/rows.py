@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.certify.kernels.bounds import error_line
-from pgcc.kernels.elementary import log_eight
 from pgcc.kernels.policy import inlined_kernel, kernel
 from pgcc.kernels.simd import add_up, div, fetch, if_less, load, minus, mul, muladd, peek, poke, splat, store
 from pgcc.rings.float64.kernels.evidence import STEP, Rows, are_codes, read_block
@@ -30,8 +29,6 @@ class Answer(NamedTuple):
         The relative error that an answer may have.
     total : float
         Values are divided by it.
-    logs : bool
-        Whether answers are logarithms.
     left_from, left_to : float
         Values between these two are left to the caller, whatever their bounds.
     """
@@ -40,7 +37,6 @@ class Answer(NamedTuple):
     floor: float
     rtol: float
     total: float
-    logs: bool
     left_from: float = math.inf
     left_to: float = math.inf
 
@@ -85,14 +81,14 @@ def write_certified(program, evidence, lanes, block, roots, answer, numbers):
 
 @inlined_kernel
 def certify_block(work, value, magnitude, count, answer, numbers, first):
-    """numbers[first + i] = v / total, or its logarithm, if the relative error of v is at most `rtol`, otherwise NaN.
+    """numbers[first + i] = v / total if the relative error of v is at most `rtol`, otherwise NaN.
 
     v = work[value + i] is a value and work[magnitude + i] its magnitude, for i < count; both arrays go on to a multiple
-    of 8, and values are overwritten. Returns whether there is no NaN. The bound is that of `relative_bound`, compared
-    with `rtol` without a division; besides, certified values are positive, not at the ends of the range, and not
-    between `left_from` and `left_to`.
+    of 8, and the last values may be overwritten. Returns whether there is no NaN. The bound is that of
+    `relative_bound`, compared with `rtol` without a division; besides, certified values are positive, not at the ends
+    of the range, and not between `left_from` and `left_to`.
     """
-    gamma, floor, rtol, total, logs, left_from, left_to = answer
+    gamma, floor, rtol, total, left_from, left_to = answer
     slope, offset = error_line(gamma, floor)
     low, high = _LOW * max(1.0, total), _HIGH * min(1.0, total)
     # a certified v is above error / rtol, and so above `low`, and a normal number: subnormal ones are very slow
@@ -106,15 +102,10 @@ def certify_block(work, value, magnitude, count, answer, numbers, first):
         x = if_less(v, splat(left_from), x, if_less(splat(left_to), v, x, splat(math.nan)))
         x = if_less(error, mul(splat(rtol), minus(v, error)), x, splat(math.nan))
         doubt = muladd(x, splat(0.0), doubt)
-        store(work, value + i, x)
-    if logs:
-        for i in range(0, whole, 8):
-            store(numbers, first + i, log_eight(load(work, value + i)))
-        if whole < count:
-            store(work, value + whole, log_eight(load(work, value + whole)))
-    else:
-        for i in range(0, whole, 8):
-            store(numbers, first + i, load(work, value + i))
+        if i < whole:
+            store(numbers, first + i, x)
+        else:
+            store(work, value + i, x)
     for i in range(whole, count):
         poke(numbers, first + i, peek(work, value + i))
     return add_up(doubt) == 0.0
