@@ -140,7 +140,7 @@ class SimplePGC(Estimator):
         if best is None:
             raise PgccError(
                 "no epoch gave the validation data a finite likelihood: training diverged",
-                advice="learning_rate=… takes smaller steps",
+                advice="a lower learning_rate=… takes smaller steps",
             )
         names, groups = data[0].rows.names, data[0].groups
         # the parameters are kept even if the circuit cannot be built
