@@ -63,7 +63,7 @@ class _Settings:
 
 
 Names = Iterable[str] | str | None
-Size = int | tuple[int, int] | None
+Size = int | tuple[int, int] | range | list[int] | set[int] | None
 
 
 class How(TypedDict, total=False):
@@ -108,8 +108,9 @@ class Model(KnowsOtherWords):
         single piece of evidence gets a single answer; a table gets one answer per row.
     over : names, optional
         The variables to count. By default, all of them.
-    size : int or (int, int), optional
-        Condition on the number of `over` variables that are in as well: exactly k, or a pair (at least, at most).
+    size : int, (int, int), range, or list or set of int, optional
+        Condition on the number of `over` variables that are in as well: exactly k, a pair (at least, at most), or one
+        of several: [0, 2] is 0 or 2.
     names : bool, optional
         Whether to label answers about variables. By default they take the form of the evidence: a dict if the evidence
         has names, a pandas object if it is a DataFrame, and an array otherwise. True always gives names, False always

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 import re
 import subprocess
@@ -153,10 +154,35 @@ def test_names_may_be_read_once_only(question: str) -> None:
 
 
 def test_a_size_that_was_asked_before_is_checked_again() -> None:
-    assert MODEL.prob(size=1) == MODEL.prob(size=(1, 1)) == MODEL.prob(size=[1, 1]) == MODEL.prob(size=np.int64(1)) == 1
-    for size in (True, 1.0, (True, 1), "1", np.array([1, 1])):
+    assert (
+        MODEL.prob(size=1)
+        == MODEL.prob(size=(1, 1))
+        == MODEL.prob(size=[1])
+        == MODEL.prob(size=range(1, 2))
+        == MODEL.prob(size=np.int64(1))
+        == 1
+    )
+    for size in (True, 1.0, (True, 1), "1", np.array([1, 1]), (), [], (0, 1, 2), (2, 1), [-1], {1.5}, range(0)):
         with pytest.raises(pgcc.CircuitError, match="size="):
             MODEL.prob(size=size)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("size", "sizes"), [([0, 2], {0, 2}), ({3, 1}, {1, 3}), ((0, 2), {0, 1, 2}), (range(3, 0, -2), {1, 3})]
+)
+def test_a_list_of_sizes_is_a_set(size, sizes) -> None:
+    """[0, 2] meant 0 to 2, as (0, 2) does."""
+    raw = pgcc.compile(MODEL.circuit, normalize=False)
+    counts = MODEL.cardinality()
+    observed = pgcc.compile(MODEL.circuit.observe(size=size), normalize=False)
+    assert observed.prob() == pytest.approx(sum(counts[k] for k in sizes))
+    inside = sum(
+        raw.prob(dict(zip("abc", row, strict=True)))
+        for row in itertools.product((0, 1), repeat=3)
+        if row[0] and sum(row) in sizes
+    )
+    assert MODEL.prob("a=1", size=size) == pytest.approx(inside / sum(counts[k] for k in sizes))
+    assert {*MODEL.sample(50, rng=0, size=size).sum(axis=1).tolist()} <= sizes
 
 
 # -- forms of evidence and of answers ----------------------------------------------------------------------------------

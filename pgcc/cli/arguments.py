@@ -119,7 +119,7 @@ THREADS_FOR_TABLES = THREADS.but(help="number of threads for tables; -1 means al
 SEED = _value("--seed", type=int, metavar="S", help="the same seed gives the same samples")
 OVER = _value("--over", metavar="NAMES", help="the variables that --size counts (all)")
 SIZE = (
-    _value("--size", metavar="K", help="condition on the number of variables that are in: 3, or 2..5"),
+    _value("--size", metavar="K", help="condition on the number of variables that are in: 3, 2..5, or 2,5"),
     OVER,
 )
 OUTPUT = _value("-o", "--output", metavar="PATH", help="the file to write; by default standard output")

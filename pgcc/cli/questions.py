@@ -340,13 +340,17 @@ def _counted(args: argparse.Namespace) -> dict[str, Any]:
     return {"size": parse_size(args.size), "over": None if args.over is None else parse_names(args.over)}
 
 
-def parse_size(text: str) -> int | tuple[int, int]:
-    """`3` as a number, `2..5` as a range.
+def parse_size(text: str) -> int | tuple[int, int] | list[int]:
+    """`3` as a number, `2..5` as a range, `2,5` as one of them.
 
-    >>> parse_size("3"), parse_size("2..5")
-    (3, (2, 5))
+    >>> parse_size("3"), parse_size("2..5"), parse_size("2,5")
+    (3, (2, 5), [2, 5])
     """
+    if "," in text:
+        return [int(part) if part.strip().isdecimal() else -1 for part in text.split(",")]
     parts = [part.strip() for part in text.split("..")]
     if len(parts) > 2 or not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
-        raise PgccError(f"--size {text!r} is neither a number, such as 3, nor a range, such as 2..5")
+        raise PgccError(
+            f"--size {text!r} is neither a number, such as 3, nor a range, such as 2..5, nor several, such as 2,5"
+        )
     return (int(parts[0]), int(parts[1])) if len(parts) == 2 else int(parts[0])

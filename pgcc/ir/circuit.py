@@ -337,8 +337,9 @@ class Circuit(KnowsOtherWords):
             What you observed: a single piece of evidence, as in `Model.prob`.
         over : names, optional
             The variables that `size` counts, including those observed to be in. By default, all of them.
-        size : int or (int, int), optional
-            How many of these variables are in: exactly k, or a pair (at least, at most). A DPP becomes a k-DPP.
+        size : int, (int, int), range, or list or set of int, optional
+            How many of these variables are in: exactly k, a pair (at least, at most), or one of several: [0, 2] is 0
+            or 2. A DPP becomes a k-DPP.
 
         Raises
         ------

@@ -29,12 +29,14 @@ from pgcc.passes.building import product_of, sum_of
 MOST_POINTS = 256  # determinants that one is made of, where its degree is at most this less one
 Range = tuple[int, int]  # the least and the largest degree
 NOTHING: Range = (0, -1)  # of 0
+Sizes = range | tuple[int, ...]  # in ascending order
 Components = dict[int, Node]  # by degree; components that are missing are 0
 
 
 def of_size(circuit: Circuit, size: Any, over: Iterable[str] | None = None) -> Circuit:
-    """The circuit of Pr(S, |S ∩ T| is `size`), or between the two sizes given; its total is the probability of that.
+    """The circuit of Pr(S, |S ∩ T| is one of the sizes); its total is the probability of that.
 
+    size : what `read_size` reads.
     over : T; all variables by default.
 
     Examples
@@ -44,37 +46,48 @@ def of_size(circuit: Circuit, size: Any, over: Iterable[str] | None = None) -> C
     3/10*a + 1/10*b + 2/5*a*b
     """
     counted = list_variables(circuit, over, "count")
-    least, most = read_size(size)
-    if most > len(counted):
+    sizes = read_size(size)
+    if sizes[-1] > len(counted):
         raise CircuitError(
             f"size={brief(size)}: of the {len(counted)} variables that are counted, 0 to {len(counted)} can be in",
             argument="size",
         )
     with collector_paused():
-        return Circuit(component(circuit, frozenset(counted), range(least, most + 1)), circuit.variables)
+        return Circuit(component(circuit, frozenset(counted), sizes), circuit.variables)
 
 
-def read_size(size: Any) -> Range:
-    """The least and the largest size: of an integer, or of a pair.
+def read_size(size: Any) -> Sizes:
+    """The sizes: a whole number, a tuple (least, most), a range, or a list or set of sizes.
 
-    >>> read_size(3), read_size((1, 4))
-    ((3, 3), (1, 4))
+    >>> read_size(3), read_size((1, 4)), read_size([4, 1])
+    ((3,), range(1, 5), (1, 4))
     """
-    pair = tuple(size) if isinstance(size, (tuple, list)) else (size, size)
-    if len(pair) != 2:
-        raise CircuitError(f"size={brief(size)}: a number, or the least and the largest", argument="size")
+    sizes: Sizes
     try:
-        least, most = (-1 if isinstance(k, bool) else operator.index(k) for k in pair)
+        match size:
+            case range():
+                sizes = size if size.step > 0 else size[::-1]
+            case (least, most) if isinstance(size, tuple):
+                sizes = range(_whole(least), _whole(most) + 1)
+            case tuple():
+                sizes = ()
+            case list() | set() | frozenset():
+                sizes = tuple(sorted(set(map(_whole, size))))
+            case _:
+                sizes = (_whole(size),)
     except TypeError:
+        sizes = ()
+    if not sizes or sizes[0] < 0:
         raise CircuitError(
-            f"size={brief(size)} is not a number of variables, or a pair of the least and the largest",
+            f"size={brief(size)}: it is how many variables are in: a whole number such as 2, from 1 to 3 as (1, 3), or "
+            "one of several as [1, 3]",
             argument="size",
-        ) from None
-    if not 0 <= least <= most:
-        raise CircuitError(
-            f"size={brief(size)}: sizes are at least 0, and the first is not above the second", argument="size"
         )
-    return least, most
+    return sizes
+
+
+def _whole(number: Any) -> int:
+    return -1 if isinstance(number, bool) else operator.index(number)
 
 
 def degree_range(circuit: Circuit, over: Iterable[str]) -> Range:
@@ -82,7 +95,7 @@ def degree_range(circuit: Circuit, over: Iterable[str]) -> Range:
     return _Grading(circuit, frozenset(over), True).range[-1]
 
 
-def component(circuit: Circuit, over: Set[str], sizes: range, kept: bool = True) -> Node:
+def component(circuit: Circuit, over: Set[str], sizes: Sizes, kept: bool = True) -> Node:
     """The sum of the components of these degrees in the variables `over`, which become 1 unless they are `kept`."""
     return _Grading(circuit, over, kept).component(sizes)
 
@@ -112,7 +125,7 @@ class _Grading:
             counts = node.op is Op.VAR and node.name in over
             self.constant.append(not counts and all(self.constant[c] for c in below))
 
-    def component(self, sizes: range) -> Node:
+    def component(self, sizes: Sizes) -> Node:
         """The sum of the components of these degrees of the root."""
         wanted = self._wanted(sizes)
         found: list[Components] = []
@@ -133,7 +146,7 @@ class _Grading:
             found.append({j: part for j, part in parts.items() if part is not ZERO})
         return sum_of((1, found[-1][j]) for j in sizes if j in found[-1])
 
-    def _wanted(self, sizes: range) -> list[set[int]]:
+    def _wanted(self, sizes: Sizes) -> list[set[int]]:
         """For every node, the degrees whose components the root's depends on and which are not structurally 0."""
         wanted: list[set[int]] = [set() for _ in self.order]
         wanted[-1] = _within(sizes, self.range[-1])
@@ -278,7 +291,7 @@ def _any_det_range(below: list[Range]) -> Range:
     return 0, sum(max(f[1], y[1], 0) for f, y in zip(below[:half], below[half:], strict=True))
 
 
-def _within(degrees: set[int] | range, span: Range) -> set[int]:
+def _within(degrees: set[int] | Sizes, span: Range) -> set[int]:
     return {j for j in degrees if span[0] <= j <= span[1]}
 
 
