@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pgcc.ir.circuit import Circuit
 
 # Options of the command line that are passed on to `pgcc.load` where they are given.
-_FILE_OPTIONS = ("kernel", "symmetric", "nearest", "rank", "root", "orientation", "killing", "keep", "weights")
+_FILE_OPTIONS = ("kernel", "symmetric", "nearest", "rank", "root", "orientation", "killing", "keep", "weights", "vtree")
 
 
 def read_circuit(args: argparse.Namespace) -> Circuit:

@@ -44,10 +44,11 @@ class Lines:
                 raise self.error(f"{shown(line.strip())} is not made of ASCII words and numbers")
             yield words
 
-    def error(self, message: str, line: int | None = None) -> FormatError:
+    def error(self, message: str, line: int | None = None, advice: str | None = None) -> FormatError:
         """An error that names the file and the line; by default the current one."""
         number = self.number if line is None else line
-        return FormatError(f"{self.path}, line {number}: {message}" if number else f"{self.path}: {message}")
+        place = f"{self.path}, line {number}" if number else f"{self.path}"
+        return FormatError(f"{place}: {message}", advice=advice)
 
     def integer(self, word: str, what: str, low: int = 0) -> int:
         """A whole number ≥ low."""

@@ -181,7 +181,7 @@ class VtreeChecker:
             raise self._misfit(f"the last node does not sit at the root of {self.vtree.path}", line)
 
     def _misfit(self, message: str, line: int | None = None) -> FormatError:
-        return self.lines.error(f"{message} (vtree=False reads the circuit without it)", line)
+        return self.lines.error(message, line, advice="vtree=False reads the circuit without it")
 
     def _place(self, word: str) -> int:
         assert self.vtree is not None

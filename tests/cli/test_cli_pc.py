@@ -208,3 +208,10 @@ def test_progress_on_a_terminal(model, data, capsys, monkeypatch):
 def test_no_progress_elsewhere(run, model, data, capsys):
     run("score", model, data("1,1\n"))
     assert capsys.readouterr().err == ""
+
+
+def test_a_vtree_that_does_not_fit(run, fail, tmp_path):
+    (tmp_path / "b.sdd").write_text("sdd 3\nL 1 0 1\nL 2 2 2\nD 0 1 1 1 2\n")
+    (tmp_path / "b.vtree").write_text("vtree 3\nL 0 2\nL 2 1\nI 1 0 2\n")
+    assert fail("query", tmp_path / "b.sdd").endswith("; --no-vtree reads the circuit without it")
+    assert run("query", tmp_path / "b.sdd", "x1=1, x2=1", "--no-vtree") == "1\n"
