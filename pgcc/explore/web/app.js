@@ -3,7 +3,7 @@
 import { CircuitView } from "./circuit.js";
 import { decodeProgram } from "./decode.js";
 import { Evaluator, IN, OPEN, OUT } from "./evaluator.js";
-import { GraphView, whyNoTree } from "./graph.js";
+import { GraphView } from "./graph.js";
 import { Jobs } from "./jobs.js";
 import { modeSteps } from "./mode.js";
 import { randomNumbers, sampleSteps } from "./sampler.js";
@@ -12,6 +12,7 @@ import { sizeSteps, sizeWork } from "./series.js";
 import { modeParts, sampleParts } from "./sets.js";
 import { sizesNote, sizesPicture } from "./sizes.js";
 import { counted, make, marginalText, scaledText } from "./text.js";
+import { whyNoTree } from "./trees.js";
 import { VariablesView } from "./variables.js";
 
 const CERTAIN = 1e-6; // the relative error from which on the page says that it is not certain

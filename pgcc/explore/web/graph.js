@@ -87,26 +87,6 @@ export class GraphView {
   }
 }
 
-/** Why no spanning tree agrees with the evidence, in words; null if one does. */
-export function whyNoTree(graph, codes) {
-  const join = () => {
-    const parent = graph.nodes.map((_, i) => i);
-    const find = (i) => {
-      while (parent[i] !== i) i = parent[i] = parent[parent[i]];
-      return i;
-    };
-    return (a, b) => {
-      const [x, y] = [find(a), find(b)];
-      parent[x] = y;
-      return x !== y;
-    };
-  };
-  const inside = join(), left = join(), edges = graph.variable.map((variable, edge) => [codes[variable], graph.tail[edge], graph.head[edge]]);
-  if (edges.some(([code, tail, head]) => code === IN && !inside(tail, head))) return "the edges that are in close a cycle";
-  const joined = edges.filter(([code, tail, head]) => code !== OUT && left(tail, head)).length;
-  return joined === graph.nodes.length - 1 ? null : "without the edges that are out, the graph falls apart";
-}
-
 /** A triangle on the curve, towards its end. */
 function arrowAt(x0, y0, cx, cy, x1, y1) {
   const t = 0.62, at = (a, c, b) => (1 - t) ** 2 * a + 2 * t * (1 - t) * c + t * t * b;

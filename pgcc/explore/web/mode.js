@@ -2,128 +2,82 @@
 // circuits whose sums are deterministic (the largest term everywhere), and where a search comes to its end: a set is
 // never more probable than what is known of it. Otherwise the best set that was found is returned, and is called so.
 
-import { DET, IN, LEAF, OPEN, OUT, SUM } from "./evaluator.js";
-import { Scaled, logarithm, shiftBy } from "./scaled.js";
+import { DET, Evaluator, IN, OPEN, OUT } from "./evaluator.js";
+import { fromTheRoot } from "./sampler.js";
+import { logarithm } from "./scaled.js";
+import { heaviestTree } from "./trees.js";
 
 const SECONDS = 2; // of search
 const TOLERANCE = 1e-9; // a set is as probable as another within this
 
-/** {row, log, exact, how}, with log the logarithm of g of the set; a step at a time. */
+/** {row, log, exact}, with log the logarithm of g of the set; a step at a time. */
 export function* modeSteps(evaluator, codes, about) {
-  if (about.graph?.trees) return heaviestTree(evaluator, codes, about.graph);
-  if (about.deterministic) {
-    const row = largestTerms(evaluator, codes);
-    return { row, log: logarithm(evaluator.evaluate(row)), exact: true, how: "largest terms" };
-  }
-  return yield* search(evaluator, codes, about);
+  if (!about.graph?.trees && !about.deterministic) return yield* search(evaluator, codes, about);
+  const row = about.graph?.trees ? heaviestTree(about.graph, codes) : largestTerms(evaluator.program, codes);
+  return { row, log: logarithm(evaluator.evaluate(row)), exact: true };
 }
 
-/** Kruskal: edges that are in, then the others from the heaviest on, as long as they close no cycle. */
-function heaviestTree(evaluator, codes, graph) {
-  const parent = graph.nodes.map((_, i) => i);
-  const find = (i) => {
-    while (parent[i] !== i) i = parent[i] = parent[parent[i]];
-    return i;
-  };
-  const row = codes.slice().fill(OUT);
-  const rank = (edge) => (codes[graph.variable[edge]] === IN ? Infinity : graph.weight[edge]);
-  const order = graph.variable.map((_, edge) => edge).filter((edge) => codes[graph.variable[edge]] !== OUT);
-  for (const edge of order.sort((a, b) => rank(b) - rank(a) || a - b)) {
-    const tail = find(graph.tail[edge]), head = find(graph.head[edge]);
-    if (tail === head) continue;
-    parent[tail] = head;
-    row[graph.variable[edge]] = IN;
+/** Values are those of the largest terms: sums, and leaves whose variable is open, take their largest one. */
+class LargestTerms extends Evaluator {
+  leaf(i) {
+    super.leaf(i);
+    const { args, start, leafVariable, leaf, leafExponent } = this.program, l = args[start[i]], values = this.values;
+    if (leafVariable[l] < 0 || this.codes[leafVariable[l]] !== OPEN) return;
+    values.put(i, leaf[3 * l], leafExponent[3 * l], 0);
+    this.raise(i, leaf[3 * l + 1], leafExponent[3 * l + 1]);
   }
-  return { row, log: logarithm(evaluator.evaluate(row)), exact: true, how: "heaviest tree" };
+
+  sum(i) {
+    const { start, args, firstWeight, weight, weightExponent } = this.program, { m, e } = this.values;
+    this.values.put(i, 0, 0, 0);
+    for (let j = start[i], k = firstWeight[i]; j < start[i + 1]; j++, k++) this.raise(i, weight[k] * m[args[j]], weightExponent[k] + e[args[j]]);
+  }
+
+  raise(i, m, e) {
+    const known = this.values.at(i);
+    if (m > 0 && (known.m === 0 || logarithm({ m, e }) > logarithm(known))) this.values.put(i, m, e, 0);
+  }
 }
 
-/** The assignment of the largest term everywhere: a maximum where a sum is, then from the root down. */
-export function largestTerms(evaluator, codes) {
-  const { op, start, args, firstWeight, weight, weightExponent, leafVariable, leaf, leafExponent, root, length } =
-    evaluator.program;
-  const most = new Scaled(length), chosen = new Int32Array(length).fill(-1), { m, e } = most;
-  const larger = (am, ae, bm, be) => {
-    if (am <= 0 || bm <= 0) return am > bm;
-    return am * shiftBy(Math.min(0, ae - be)) > bm * shiftBy(Math.min(0, be - ae));
-  };
-  for (let i = 0; i < length; i++) {
-    const first = start[i], last = start[i + 1];
-    if (op[i] === LEAF) {
-      const l = args[first], variable = leafVariable[l], code = variable < 0 ? OUT : codes[variable];
-      const isIn = larger(leaf[3 * l + 1], leafExponent[3 * l + 1], leaf[3 * l], leafExponent[3 * l]);
-      const at = 3 * l + (code !== OPEN ? code : isIn ? IN : OUT);
-      chosen[i] = code !== OPEN ? code : isIn ? IN : OUT;
-      most.put(i, leaf[at], leafExponent[at], 0);
-    } else if (op[i] === SUM) {
-      for (let k = firstWeight[i], j = first; j < last; k++, j++) {
-        const s = args[j], term = weight[k] * m[s], place = weightExponent[k] + e[s];
-        if (chosen[i] >= 0 && !larger(term, place, m[i], e[i])) continue;
-        chosen[i] = s;
-        most.put(i, term, place, 0);
-      }
-    } else {
-      most.put(i, 1, 0, 0);
-      for (let j = first; j < last; j++) most.multiply(i, m[args[j]], e[args[j]], 0);
-    }
-  }
-  const row = codes.slice(), open = [root];
-  while (open.length) {
-    const i = open.pop(), first = start[i], last = start[i + 1];
-    if (op[i] === LEAF) {
-      const variable = leafVariable[args[first]];
-      if (variable >= 0) row[variable] = chosen[i];
-    } else if (op[i] === SUM) {
-      open.push(chosen[i]);
-    } else {
-      for (let j = first; j < last; j++) open.push(args[j]);
-    }
-  }
+/** The assignment of the largest term everywhere. */
+function largestTerms(program, codes) {
+  const evaluator = new LargestTerms(program);
+  evaluator.evaluate(codes);
+  const row = fromTheRoot(evaluator, codes, (sizes) => sizes.reduce((best, size, k) => (size > sizes[best] ? k : best), 0));
   return row.map((code) => (code === OPEN ? OUT : code));
 }
 
 /** Branch and bound on variables, the likelier value first; what is found is improved by changing single variables. */
 function* search(evaluator, codes, about) {
-  let spent = 0, before = performance.now();
+  let spent = 0, before = performance.now(), best = { row: null, log: -Infinity };
   const pause = function* () {
     spent += performance.now() - before;
     yield Math.min(1, spent / (1000 * SECONDS));
     before = performance.now();
   };
-  const log = (row) => {
-    const value = evaluator.evaluate(row);
-    return value.m > 2 * value.x ? logarithm(value) : -Infinity;
-  };
-  let best = { row: null, log: -Infinity };
-  const offer = (row, found) => {
-    if (found > best.log) best = { row: row.slice(), log: found };
+  const offer = (row) => {
+    const value = evaluator.evaluate(row), log = value.m > 2 * value.x ? logarithm(value) : -Infinity;
+    if (log <= best.log + TOLERANCE) return false;
+    best = { row: row.slice(), log };
+    return true;
   };
   const improve = function* () {
-    let row = best.row.slice();
-    for (let changed = true; changed && spent < 500 * SECONDS; ) {
-      changed = false;
+    const row = best.row.slice();
+    for (let isBetter = true; isBetter && spent < 500 * SECONDS; ) {
+      isBetter = false;
       for (let i = 0; i < row.length; i++) {
         if (codes[i] !== OPEN) continue;
         row[i] = 1 - row[i];
-        const found = log(row);
-        if (found > best.log + TOLERANCE) {
-          offer(row, found);
-          changed = true;
-        } else row[i] = 1 - row[i];
+        if (offer(row)) isBetter = true;
+        else row[i] = 1 - row[i];
         yield* pause();
       }
     }
   };
-  if (about.positive && !evaluator.program.op.includes(DET)) {
-    const row = largestTerms(evaluator, codes);
-    offer(row, log(row));
-  }
-  const first = evaluator.evaluate(codes), open = [{ codes: codes.slice(), log: logarithm(first) }];
-  let complete = true, dives = 0;
-  while (open.length) {
-    if (spent > 1000 * SECONDS && best.row !== null) {
-      complete = false;
-      break;
-    }
+  if (about.positive && !evaluator.program.op.includes(DET)) offer(largestTerms(evaluator.program, codes));
+  const open = [{ codes: codes.slice(), log: Infinity }];
+  let exact = true, hasImproved = false;
+  while (open.length && (spent < 1000 * SECONDS || best.row === null)) {
     const part = open.pop();
     if (part.log <= best.log + TOLERANCE) continue;
     const answer = evaluator.query(part.codes), { value } = answer;
@@ -132,34 +86,27 @@ function* search(evaluator, codes, about) {
     const most = logarithm({ m: Math.abs(value.m) + value.x, e: value.e });
     if (most <= best.log + TOLERANCE) continue;
     if (!(value.m > value.x)) {
-      complete = false; // nobody knows whether it is possible
+      exact = false; // nobody knows whether it is possible
       continue;
     }
     const branch = mostCertain(answer, part.codes);
     if (branch < 0) {
-      offer(part.codes, log(part.codes));
-      if (dives++ === 0) yield* improve();
+      if (offer(part.codes) && !hasImproved) yield* improve();
+      hasImproved = true;
       continue;
     }
     const p = answer.marginal[branch], likely = p >= 0.5 ? IN : OUT;
     for (const code of [1 - likely, likely]) {
-      const share = (code === IN ? p : 1 - p) + answer.error[branch];
-      if (!(share > 0)) continue;
-      const child = part.codes.slice();
+      const share = (code === IN ? p : 1 - p) + answer.error[branch], child = part.codes.slice();
       child[branch] = code;
-      open.push({ codes: child, log: most + Math.log(share) });
+      if (share > 0) open.push({ codes: child, log: most + Math.log(share) });
     }
   }
-  if (best.row === null) return null;
-  return { ...best, exact: complete, how: "search" };
+  return best.row === null ? null : { ...best, exact: exact && open.length === 0 };
 }
 
 /** The open variable whose marginal is farthest from ½; −1 if none is open. */
 function mostCertain({ marginal }, codes) {
-  let variable = -1;
-  for (let i = 0; i < codes.length; i++) {
-    if (codes[i] !== OPEN) continue;
-    if (variable < 0 || Math.abs(marginal[i] - 0.5) > Math.abs(marginal[variable] - 0.5)) variable = i;
-  }
-  return variable;
+  const distance = (i) => Math.abs(marginal[i] - 0.5);
+  return codes.reduce((best, code, i) => (code === OPEN && (best < 0 || distance(i) > distance(best)) ? i : best), -1);
 }

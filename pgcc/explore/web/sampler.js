@@ -1,8 +1,9 @@
-// Samples given the evidence. Where nothing is negative, one choice at every sum from the root down; determinants by
-// elimination of their marginal kernel. Otherwise one variable after another, each by its marginal given those before.
+// Sets from the root down: at every sum one term, at every leaf in or out, by a choice among numbers that are not
+// negative: at random for samples, the largest for the most probable set. Where numbers are negative (or determinants
+// have a size), samples are drawn one variable after another instead, each by its marginal given those before.
 
 import { IN, LEAF, OPEN, OUT, SUM, TIMES } from "./evaluator.js";
-import { quotient, shiftBy } from "./scaled.js";
+import { shiftBy } from "./scaled.js";
 
 /** Random numbers in [0, 1) that a seed fixes (sfc32). */
 export function randomNumbers(seed) {
@@ -21,17 +22,24 @@ export function randomNumbers(seed) {
 
 /** `count` samples as arrays of IN and OUT, one at a time: yields after each, returns all. */
 export function* sampleSteps(evaluator, codes, count, random) {
-  const samples = [], { positive, dets } = evaluator.program;
-  if (positive && dets.every((det) => det.size === null)) {
-    evaluator.evaluate(codes);
-    const kernels = new Map();
-    for (let k = 0; k < count; k++) {
-      samples.push(fromTheRoot(evaluator, codes, kernels, random));
-      yield samples.length / count;
+  const samples = [], kernels = new Map(), { positive, dets } = evaluator.program;
+  const pick = (sizes) => {
+    let left = random() * sizes.reduce((sum, size) => sum + size, 0), at = -1;
+    for (let k = 0; k < sizes.length && (at < 0 || left >= 0); k++) {
+      if (sizes[k] > 0) left -= sizes[(at = k)];
     }
-    return samples;
+    return at;
+  };
+  const drawSet = (i, det) => {
+    if (!kernels.has(i)) kernels.set(i, det.kernel());
+    return drawChildren(det, kernels.get(i), random);
+  };
+  const isDirect = positive && dets.every((det) => det.size === null);
+  if (isDirect) evaluator.evaluate(codes);
+  while (samples.length < count) {
+    samples.push(isDirect ? fromTheRoot(evaluator, codes, pick, drawSet) : yield* oneByOne(evaluator, codes, random));
+    yield samples.length / count;
   }
-  for (let k = 0; k < count; k++) samples.push(yield* oneByOne(evaluator, codes, random));
   return samples;
 }
 
@@ -45,45 +53,31 @@ function* oneByOne(evaluator, codes, random) {
   return row;
 }
 
-function fromTheRoot(evaluator, codes, kernels, random) {
-  const { op, start, args, root } = evaluator.program, row = codes.slice(), open = [root];
+/** A set by pick(sizes), which chooses the place of one number, and drawSet(i, det): which children are in. */
+export function fromTheRoot(evaluator, codes, pick, drawSet) {
+  const { program, values, determinants } = evaluator, { op, start, args, firstWeight, weight, weightExponent } = program;
+  const row = codes.slice(), open = [program.root];
   while (open.length) {
-    const i = open.pop(), first = start[i], last = start[i + 1];
+    const i = open.pop(), slots = args.subarray(start[i], start[i + 1]), first = firstWeight[i];
     if (op[i] === LEAF) {
-      decideLeaf(evaluator.program, args[first], row, random);
+      const l = slots[0], variable = program.leafVariable[l];
+      if (variable >= 0 && row[variable] === OPEN) row[variable] = pick(sizes([0, 1], (k) => program.leaf[3 * l + k], (k) => program.leafExponent[3 * l + k]));
     } else if (op[i] === TIMES) {
-      for (let j = first; j < last; j++) open.push(args[j]);
+      open.push(...slots);
     } else if (op[i] === SUM) {
-      chooseTerm(evaluator, i, open, random);
+      open.push(slots[pick(sizes(slots, (k) => weight[first + k] * values.m[slots[k]], (k) => weightExponent[first + k] + values.e[slots[k]]))]);
     } else {
-      const det = evaluator.determinants[args[first]], k = det.children;
-      if (!kernels.has(i)) kernels.set(i, det.kernel());
-      const inside = drawChildren(det, kernels.get(i), random);
-      for (let c = 0; c < k; c++) open.push(args[first + 1 + (inside[c] ? c : k + c)]);
+      const det = determinants[slots[0]], k = det.children;
+      drawSet(i, det).forEach((isIn, c) => open.push(slots[1 + (isIn ? c : k + c)]));
     }
   }
   return row;
 }
 
-/** a·ȳ + b·z: in with probability b / (a + b). */
-function decideLeaf({ leafVariable, leaf, leafExponent }, l, row, random) {
-  const variable = leafVariable[l];
-  if (variable < 0 || row[variable] !== OPEN) return;
-  const of = (at) => ({ m: leaf[at], e: leafExponent[at], x: 0 });
-  row[variable] = random() < quotient(of(3 * l + 1), of(3 * l + 2)).value ? IN : OUT;
-}
-
-function chooseTerm(evaluator, i, open, random) {
-  const { start, args, firstWeight, weight, weightExponent } = evaluator.program, { m, e } = evaluator.values;
-  let left = random() * m[i], chosen = -1;
-  for (let k = firstWeight[i], j = start[i]; j < start[i + 1]; k++, j++) {
-    const s = args[j], term = weight[k] * m[s], place = weightExponent[k] + e[s] - e[i];
-    if (!(term > 0)) continue;
-    chosen = s;
-    left -= term * shiftBy(place);
-    if (left < 0) break;
-  }
-  open.push(chosen);
+/** Numbers m·2^(64·e) as doubles, relative to the largest exponent. */
+function sizes(of, m, e) {
+  const top = of.reduce((most, _, k) => (m(k) === 0 ? most : Math.max(most, e(k))), -Infinity);
+  return Float64Array.from(of, (_, k) => (m(k) === 0 ? 0 : m(k) * shiftBy(e(k) - top)));
 }
 
 /** Which children of a determinant are in: by elimination of its marginal kernel, one coin a pivot (Poulson). */

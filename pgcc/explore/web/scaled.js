@@ -7,10 +7,11 @@
 
 export const UNIT = 2 ** -53;
 const HIGH = 2 ** 32, LOW = 2 ** -32, UP = 2 ** 64, DOWN = 2 ** -64;
+const SHIFTS = [1, DOWN, DOWN ** 2, DOWN ** 3];
 
-/** 2^(64·e), and 0 where that is negligible beside 1. */
+/** 2^(64·e) for e ≤ 0, and 0 where that is negligible beside 1. */
 export function shiftBy(e) {
-  return e < -3 ? 0 : 2 ** (64 * e);
+  return e < -3 ? 0 : SHIFTS[0 - e];
 }
 
 /** Arrays of scaled numbers with their errors. */
@@ -29,20 +30,9 @@ export class Scaled {
 
   /** Number i becomes m ± x, times 2^(64·e). */
   put(i, m, e, x) {
-    if (!(x < Infinity)) x = Infinity;
-    let size = x < Infinity ? Math.max(Math.abs(m), x) : Math.abs(m);
-    if (size >= HIGH || !(size >= LOW)) {
-      if (size === 0) e = 0;
-      else if (!(size < Infinity)) throw new RangeError("a number left every range");
-      for (; size >= HIGH; size *= DOWN, e++) {
-        m *= DOWN;
-        x *= DOWN;
-      }
-      for (; size !== 0 && size < LOW; size *= UP, e--) {
-        m *= UP;
-        x *= UP;
-      }
-    }
+    const size = Math.max(Math.abs(m), x);
+    if (size === 0) e = 0;
+    else if (!(size >= LOW && size < HIGH)) [m, e, x] = inRange(m, e, x);
     this.m[i] = m;
     this.e[i] = e;
     this.x[i] = x;
@@ -53,9 +43,9 @@ export class Scaled {
     if (m === 0 && x === 0) return;
     const m0 = this.m[i], x0 = this.x[i], e0 = this.e[i];
     if (m0 === 0 && x0 === 0) return this.put(i, m, e, x);
-    const top = Math.max(e, e0), a = shiftBy(e0 - top), b = shiftBy(e - top);
-    const sum = m0 * a + m * b, dropped = a === b ? 0 : UNIT * Math.abs(e > e0 ? m : m0);
-    this.put(i, sum, top, x0 * a + x * b + dropped + UNIT * Math.abs(sum));
+    if (e === e0) return this.put(i, m0 + m, e, x0 + x + UNIT * Math.abs(m0 + m));
+    if (e < e0) return this.put(i, m0 + m * shiftBy(e - e0), e0, x0 + x * shiftBy(e - e0) + 3 * UNIT * Math.abs(m0));
+    return this.put(i, m0 * shiftBy(e0 - e) + m, e, x0 * shiftBy(e0 - e) + x + 3 * UNIT * Math.abs(m));
   }
 
   /** Number i times m ± x, times 2^(64·e). */
@@ -69,6 +59,17 @@ export class Scaled {
   at(i) {
     return { m: this.m[i], e: this.e[i], x: this.x[i] };
   }
+}
+
+/** m ± x, times 2^(64·e), with the larger of |m| and x in [2⁻³², 2³²), or 0. */
+function inRange(m, e, x) {
+  if (!(x < Infinity)) x = Infinity;
+  let size = x < Infinity ? Math.max(Math.abs(m), x) : Math.abs(m);
+  if (size === 0) return [m, 0, x]; // 0 ± Infinity
+  if (!(size < Infinity)) throw new RangeError("a number left every range");
+  for (; size >= HIGH; size *= DOWN, e++) [m, x] = [m * DOWN, x * DOWN];
+  for (; size < LOW; size *= UP, e--) [m, x] = [m * UP, x * UP];
+  return [m, e, x];
 }
 
 /** The complex number {re, im, e}, which stands for (re + i·im)·2^(64·e), times another one, in place. */
