@@ -1,4 +1,4 @@
 """The compiled loops: plain functions over arrays, and the only Numba code in pgcc.
 
-All are cached on disk, release the GIL and keep IEEE arithmetic (no fast-math beyond contraction).
+All are cached on disk, release the GIL and keep IEEE arithmetic (no fast-math).
 """

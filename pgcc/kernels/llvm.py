@@ -1,8 +1,8 @@
 """The vectors of `pgcc.kernels.simd` as instructions of LLVM, so that accumulators stay in registers.
 
-LLVM maps a vector of eight doubles to one AVX-512 register, two of AVX or four of SSE2. Multiply-adds may be contracted
-to one rounding (`contract`), nothing else of fast-math is allowed: infinities and NaNs mean what they say. It is
-imported when the first kernel is compiled.
+LLVM maps a vector of eight doubles to one AVX-512 register, two of AVX or four of SSE2. Nothing of fast-math is
+allowed, not even to contract a multiply-add to one rounding, so that every processor, and numpy, computes the same
+bits. (That costs nothing: kernels wait for loads and stores.) It is imported when the first kernel is compiled.
 """
 
 from __future__ import annotations
@@ -160,37 +160,25 @@ def splat(typingctx: Any, scalar: Any) -> Any:
 @on_vectors
 def mul(builder: Any, a: Any, b: Any) -> Any:
     """a · b"""
-    return builder.fmul(a, b, flags=("contract",))
+    return builder.fmul(a, b)
 
 
 @on_vectors
 def muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    """a · b + c, with one rounding where the machine can."""
-    return builder.fadd(builder.fmul(a, b, flags=("contract",)), c, flags=("contract",))
+    """a · b + c, with two roundings"""
+    return builder.fadd(builder.fmul(a, b), c)
 
 
 @on_vectors
 def plus(builder: Any, a: Any, b: Any) -> Any:
-    """a + b, never contracted with anything"""
+    """a + b"""
     return builder.fadd(a, b)
 
 
 @on_vectors
 def minus(builder: Any, a: Any, b: Any) -> Any:
-    """a − b, never contracted with anything"""
+    """a − b"""
     return builder.fsub(a, b)
-
-
-@on_vectors
-def sub(builder: Any, a: Any, b: Any) -> Any:
-    """a − b; of a product with one rounding where the machine can."""
-    return builder.fsub(a, b, flags=("contract",))
-
-
-@on_vectors
-def times(builder: Any, a: Any, b: Any) -> Any:
-    """a · b, never contracted with anything"""
-    return builder.fmul(a, b)
 
 
 @on_vectors

@@ -59,14 +59,6 @@ def minus(a: Vector, b: Vector) -> Vector:
     return a - b
 
 
-def sub(a: Vector, b: Vector) -> Vector:
-    return a - b
-
-
-def times(a: Vector, b: Vector) -> Vector:
-    return a * b
-
-
 def div(a: Vector, b: Vector) -> Vector:
     return a / b
 

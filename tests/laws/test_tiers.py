@@ -35,16 +35,63 @@ def near(found, expected):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_answers(family, ask):
+    """Right in both tiers, and the same to the last bit."""
     for circuit, table, evidence in cases(family, many=3, seed=16):
         true = table.prob(evidence)
+        sizes = [sum(p for s, p in table.p.items() if len(s) == k) for k in range(len(table.variables) + 1)]
+        answers = []
         for name in ("interpreted", "compiled"):
             model = ask(name, lambda circuit=circuit: pgcc.compile(circuit))
-            near(ask(name, lambda model=model, evidence=evidence: model.prob(evidence)), true)
-            sizes = [sum(p for s, p in table.p.items() if len(s) == k) for k in range(len(table.variables) + 1)]
-            near(ask(name, lambda model=model: model.cardinality()), sizes)
+            found = ask(name, lambda model=model, evidence=evidence: [model.prob(evidence), *model.cardinality()])
+            near(found, [true, *sizes])
             if true:
+                found += list(ask(name, lambda model=model, evidence=evidence: model.marginals(evidence, names=False)))
+                found.append(ask(name, lambda model=model, evidence=evidence: model.logprob(evidence)))
                 expected = [table.expectation(evidence, lambda s, v=v: int(v in s)) for v in table.variables]
-                near(ask(name, lambda model=model, evidence=evidence: model.marginals(evidence, names=False)), expected)
+                near(found[1 + len(sizes) : -1], expected)
+            answers.append(found)
+        np.testing.assert_array_equal(*answers)
+
+
+def test_rows_of_a_table(ask):
+    """A few rows that are interpreted, and many that are compiled."""
+    rng = np.random.default_rng(0)
+    transition = rng.dirichlet(np.ones(4), 4)
+    chain = pgcc.builders.hmm(transition[0], transition, rng.random(4), 60)
+    A = rng.normal(size=(12, 12))
+    for circuit in (chain, pgcc.dpp(L=A @ A.T / 6), pgcc.dpp(factor=A[:, :5])):
+        rows = np.where(rng.random((30, len(circuit.variables))) < 0.2, 1, -1)
+        found = [
+            ask(
+                name,
+                lambda circuit=circuit, rows=rows: (lambda m: [m.prob(rows), m.logprob(rows), m.marginals(rows)])(
+                    pgcc.compile(circuit)
+                ),
+            )
+            for name in ("interpreted", "compiled")
+        ]
+        for one, other in zip(*found, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_what_is_learned(ask):
+    """numpy's exp and log are not those of the C library, which compiled kernels call."""
+    from pgcc.learn import DPP, MixtureOfTrees, SimplePGC
+
+    rng = np.random.default_rng(0)
+    X = (rng.random((200, 8)) < 0.3).astype(np.int8)
+    X[:, 3] |= X[:, 1]
+    holes = np.where(rng.random(X.shape) < 0.1, -1, X)
+    for make, rows in (
+        (lambda: DPP(max_iter=3), X),
+        (lambda: SimplePGC(2, 2, max_iter=3), X),
+        (lambda: MixtureOfTrees(2, max_iter=3), holes),
+    ):
+        one, other = (
+            ask(name, lambda make=make, rows=rows: make().fit(rows).score_samples(rows))
+            for name in ("interpreted", "compiled")
+        )
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -14,7 +14,7 @@ reciprocal. A step of elimination takes a reciprocal, two products and a sum per
 from __future__ import annotations
 
 from pgcc.kernels.policy import inlined_kernel
-from pgcc.kernels.simd import LANES, div, fused, load, minus, plus, splat, store, times
+from pgcc.kernels.simd import LANES, div, fused, load, minus, mul, plus, splat, store
 
 UNIT_OF_PAIRS = 2.0**-100
 
@@ -44,9 +44,9 @@ def _add(a, a_low, b, b_low):
 
 @inlined_kernel
 def _multiply(a, a_low, b, b_low):
-    product = times(a, b)
-    error = fused(a, b, times(splat(-1.0), product))
-    cross = fused(a_low, b, fused(a, b_low, times(a_low, b_low)))
+    product = mul(a, b)
+    error = fused(a, b, mul(splat(-1.0), product))
+    cross = fused(a_low, b, fused(a, b_low, mul(a_low, b_low)))
     return _fast_two_sum(product, plus(error, cross))
 
 
@@ -55,7 +55,7 @@ def _minus_reciprocal(a, a_low):
     """−1/a = x/(1 − r) ≈ x + x·r for x = −1/high; r = 1 + a·x is at most 2u, and computed with an error of 2u²."""
     x = div(splat(-1.0), a)
     r = fused(a_low, x, fused(a, x, splat(1.0)))
-    return _fast_two_sum(x, times(x, r))
+    return _fast_two_sum(x, mul(x, r))
 
 
 @inlined_kernel

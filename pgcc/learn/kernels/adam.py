@@ -15,7 +15,8 @@ def adam_step(theta, gradient, mean, square, average, step, rate, weight_decay, 
     the gradient. `average` is an exponential moving average, average ← ema_decay · average + (1 − ema_decay) · θ.
     """
     beta1, beta2 = 0.9, 0.999
-    correct_mean, correct_square = 1.0 / (1.0 - beta1**step), 1.0 / (1.0 - beta2**step)  # bias correction
+    power = float(step)  # Numba has a power of its own for integers, with other last bits
+    correct_mean, correct_square = 1.0 / (1.0 - beta1**power), 1.0 / (1.0 - beta2**power)  # bias correction
     for j in range(len(theta)):
         g = gradient[j]
         mean[j] = beta1 * mean[j] + (1.0 - beta1) * g

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from pgcc.kernels.elementary import log
 from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 from pgcc.kernels.simd import (
     LANES,
@@ -17,13 +18,13 @@ from pgcc.kernels.simd import (
     if_less,
     larger,
     load,
+    minus,
     mul,
     muladd,
     plus,
     smaller,
     splat,
     store,
-    sub,
 )
 
 # A pivot smaller than PIVOT times the original diagonal entry is rounding noise, and so is one below TINY: the
@@ -44,7 +45,7 @@ def invert(a, n, v):
     for k in range(n):
         row = k * n
         pivot = a[row + k]
-        logdet += np.log(pivot)
+        logdet += log(pivot)
         for i in range(k):
             v[i] = a[i * n + k]
         for i in range(k, n):
@@ -86,14 +87,14 @@ def invert_eight(a, start, n, scratch, logdet, first):
     for k in range(0, n, 2):
         copy_row(a, start, n, k, scratch, u)
         first_pivot, other_pivot = load(scratch, u + LANES * k), splat(1.0)
-        worst = smaller(sub(first_pivot, load(scratch, LANES * k)), worst)
+        worst = smaller(minus(first_pivot, load(scratch, LANES * k)), worst)
         first_pivot = larger(splat(TINY), first_pivot)  # NaN stays NaN
         by_first = div(splat(1.0), first_pivot)
         if k + 1 < n:
             copy_row(a, start, n, k + 1, scratch, v)
             ratio = mul(load(scratch, u + LANES * (k + 1)), by_first)
             other_pivot = subtract_row(scratch, u, v, n, k + 1, ratio)
-            worst = smaller(sub(other_pivot, load(scratch, LANES * (k + 1))), worst)
+            worst = smaller(minus(other_pivot, load(scratch, LANES * (k + 1))), worst)
             other_pivot = larger(splat(TINY), other_pivot)
             sweep_two(a, start, n, k, ratio, by_first, div(splat(1.0), other_pivot), scratch, u, v)
         else:
@@ -104,7 +105,7 @@ def invert_eight(a, start, n, scratch, logdet, first):
     store(logdet, first, product)
     store(scratch, 0, steps)
     for lane in range(LANES):
-        logdet[first + lane] = np.log(logdet[first + lane]) + scratch[lane] * LOG_STEP
+        logdet[first + lane] = log(logdet[first + lane]) + scratch[lane] * LOG_STEP
     drop_indefinite(a, start, n, scratch, worst, logdet, first)
 
 
@@ -142,7 +143,7 @@ def subtract_row(scratch, u, v, n, k, ratio):
     """v ← v − ratio·u; returns entry k of the result."""
     for i in range(n):
         at = LANES * i
-        store(scratch, v + at, sub(load(scratch, v + at), mul(ratio, load(scratch, u + at))))
+        store(scratch, v + at, minus(load(scratch, v + at), mul(ratio, load(scratch, u + at))))
     return load(scratch, v + LANES * k)
 
 
@@ -152,7 +153,7 @@ def sweep_one(a, start, n, k, inverse, scratch, u):
     for i in range(n):
         at, ratio = start + LANES * packed(n, i), mul(load(scratch, u + LANES * i), inverse)
         for j in range(i, n):
-            store(a, at + LANES * j, sub(load(a, at + LANES * j), mul(ratio, load(scratch, u + LANES * j))))
+            store(a, at + LANES * j, minus(load(a, at + LANES * j), mul(ratio, load(scratch, u + LANES * j))))
     row = start + LANES * packed(n, k)
     for i in range(k):
         store(a, start + LANES * (packed(n, i) + k), mul(load(scratch, u + LANES * i), inverse))
@@ -172,17 +173,17 @@ def sweep_two(a, start, n, k, ratio, inverse, other, scratch, u, v):
         at = start + LANES * packed(n, i)
         x, y = mul(load(scratch, u + LANES * i), inverse), mul(load(scratch, v + LANES * i), other)
         for j in range(i, n):
-            rest = sub(load(a, at + LANES * j), mul(x, load(scratch, u + LANES * j)))
-            store(a, at + LANES * j, sub(rest, mul(y, load(scratch, v + LANES * j))))
+            rest = minus(load(a, at + LANES * j), mul(x, load(scratch, u + LANES * j)))
+            store(a, at + LANES * j, minus(rest, mul(y, load(scratch, v + LANES * j))))
     row, below = start + LANES * packed(n, k), start + LANES * packed(n, k + 1)
     back = mul(ratio, other)
     for i in range(k):
         at, y = start + LANES * (packed(n, i) + k), load(scratch, v + LANES * i)
-        store(a, at, sub(mul(load(scratch, u + LANES * i), inverse), mul(back, y)))
+        store(a, at, minus(mul(load(scratch, u + LANES * i), inverse), mul(back, y)))
         store(a, at + LANES, mul(y, other))
     for j in range(k + 2, n):
         y = load(scratch, v + LANES * j)
-        store(a, row + LANES * j, sub(mul(load(scratch, u + LANES * j), inverse), mul(back, y)))
+        store(a, row + LANES * j, minus(mul(load(scratch, u + LANES * j), inverse), mul(back, y)))
         store(a, below + LANES * j, mul(y, other))
     store(a, row + LANES * k, mul(splat(-1.0), muladd(ratio, back, inverse)))
     store(a, row + LANES * (k + 1), back)

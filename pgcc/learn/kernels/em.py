@@ -9,8 +9,11 @@ where s is the mass of the leaf on the sets that are consistent with the row.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from pgcc.kernels.elementary import exp, log
 from pgcc.kernels.policy import kernel
 from pgcc.learn.kernels.leaves import log_leaves
 
@@ -23,14 +26,14 @@ def expect(table, log_weights, log_odds, logits, leaf, log_mass, scores):
         log_leaves(table, logits[c], leaf[c], log_leaf, log_mass[c])
         log_empty = log_weights[c]  # of the row in which every group is out
         for g in range(len(table.leaf) - 1):
-            log_empty -= np.log1p(np.exp(log_odds[c, g]))
+            log_empty -= math.log1p(exp(log_odds[c, g]))
         for r in range(len(table.of_row)):
             total, seen = log_empty, table.row[r]
             p = table.of_row[r]
             for j in range(table.pattern[p], table.pattern[p + 1]):
                 odds = log_odds[c, table.groups[j]]
                 if table.free[j] >= 0:
-                    total += np.log1p(np.exp(odds + log_mass[c, table.free[j]]))
+                    total += math.log1p(exp(odds + log_mass[c, table.free[j]]))
                 else:
                     total += odds + log_mass[c, table.seen[seen]]
                     seen += 1
@@ -56,7 +59,7 @@ def maximize(table, responsibilities, prior_in, prior_code, pseudo_rows, log_odd
                 part = weight
                 if table.free[j] >= 0:
                     o = table.free[j]
-                    part /= 1.0 + np.exp(-log_odds[c, table.groups[j]] - log_mass[c, o])
+                    part /= 1.0 + exp(-log_odds[c, table.groups[j]] - log_mass[c, o])
                 else:
                     o = table.seen[seen]
                     seen += 1
@@ -64,10 +67,10 @@ def maximize(table, responsibilities, prior_in, prior_code, pseudo_rows, log_odd
                 of_observation[o] += part
         for o in range(len(of_observation)):
             for j in range(table.observation[o], table.observation[o + 1]):
-                count[table.codes[j]] += of_observation[o] * (leaf[c, table.codes[j]] / np.exp(log_mass[c, o]))
+                count[table.codes[j]] += of_observation[o] * (leaf[c, table.codes[j]] / exp(log_mass[c, o]))
         weights[c] = mass
         for g in range(groups):
             inside = active[g] + pseudo_rows * prior_in[g]
-            log_odds[c, g] = np.log(inside / (mass + pseudo_rows - inside))
+            log_odds[c, g] = log(inside / (mass + pseudo_rows - inside))
             for j in range(table.leaf[g], table.leaf[g + 1]):
-                logits[c, j] = np.log((count[j] + pseudo_rows * prior_code[j]) / (active[g] + pseudo_rows))
+                logits[c, j] = log((count[j] + pseudo_rows * prior_code[j]) / (active[g] + pseudo_rows))

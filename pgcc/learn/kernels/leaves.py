@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pgcc.kernels.elementary import exp, log
 from pgcc.kernels.policy import bare_kernel
 
 
@@ -17,9 +18,9 @@ def log_leaves(table, theta, leaf, log_leaf, log_mass):
             top = max(top, theta[j])
         total = 0.0
         for j in range(first, last):
-            leaf[j] = np.exp(theta[j] - top)
+            leaf[j] = exp(theta[j] - top)
             total += leaf[j]
-        offset = top + np.log(total)
+        offset = top + log(total)
         for j in range(first, last):
             leaf[j] /= total
             log_leaf[j] = theta[j] - offset
@@ -33,8 +34,8 @@ def log_leaves(table, theta, leaf, log_leaf, log_mass):
             top = max(top, log_leaf[table.codes[j]])
         total = 0.0
         for j in range(first, last):
-            total += np.exp(log_leaf[table.codes[j]] - top)
-        log_mass[o] = top + np.log(total)
+            total += exp(log_leaf[table.codes[j]] - top)
+        log_mass[o] = top + log(total)
 
 
 @bare_kernel
@@ -48,7 +49,7 @@ def backward_leaves(table, grad_log_mass, leaf, log_mass, prior, gradient):
             gradient[table.codes[first]] += weight
         elif weight != 0.0:
             for j in range(first, last):
-                gradient[table.codes[j]] += weight * (leaf[table.codes[j]] / np.exp(log_mass[o]))
+                gradient[table.codes[j]] += weight * (leaf[table.codes[j]] / exp(log_mass[o]))
     for g in range(len(table.leaf) - 1):
         total = 0.0
         for j in range(table.leaf[g], table.leaf[g + 1]):

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgcc.kernels.elementary import exp, log
 from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 from pgcc.kernels.simd import LANES
 from pgcc.learn.kernels.dense import invert, invert_eight, multiply, multiply_transposed, packed
@@ -66,7 +67,7 @@ def fill_block(table, batch, block, L, log_mass, out, start):
         for i in range(table.pattern[p + 1] - table.pattern[p]):
             o = table.free[table.pattern[p] + i]
             if o >= 0:
-                scale, lane = np.exp(0.5 * log_mass[o]), at % LANES
+                scale, lane = exp(0.5 * log_mass[o]), at % LANES
                 for j in range(i):
                     mine[lane + LANES * (packed(size, j) + i)] *= scale
                 for j in range(i, size):
@@ -143,11 +144,11 @@ def compute_responsibilities(counts, scores, responsibilities):
             continue
         mass = 0.0
         for c in range(components):
-            responsibilities[c, b] = np.exp(scores[c, b] - top)
+            responsibilities[c, b] = exp(scores[c, b] - top)
             mass += responsibilities[c, b]
         for c in range(components):
             responsibilities[c, b] *= counts[b] / mass
-        total += counts[b] * (top + np.log(mass))
+        total += counts[b] * (top + log(mass))
     return total
 
 
@@ -177,7 +178,7 @@ def backward(table, batch, parameters, log_weights, first, last, prior, work):
             for j in range(table.row[r], table.row[r + 1]):
                 grad_log_mass[table.seen[j]] += weight
         gradient = work.gradient[c]
-        gradient[-1] = mass - all_rows * np.exp(log_weights[c])
+        gradient[-1] = mass - all_rows * exp(log_weights[c])
         grad_L, swept, log_mass = work.L[c], work.swept[c], work.log_mass[c]
         for i in range(m):  # `invert` leaves minus the inverse, above the diagonal
             for j in range(i, m):
@@ -203,7 +204,7 @@ def backward_block(table, batch, block, weights, log_mass, swept, grad_L, grad_l
         for i in range(table.pattern[p + 1] - table.pattern[p]):
             o = table.free[table.pattern[p] + i]
             if o >= 0:  # from here on `swept` is −S·inverse·S
-                scale = np.exp(0.5 * log_mass[o])
+                scale = exp(0.5 * log_mass[o])
                 grad_log_mass[o] += weights[at] * (1.0 + swept[mine + LANES * (packed(size, i) + i)])
                 for j in range(i + 1):
                     swept[mine + LANES * (packed(size, j) + i)] *= scale

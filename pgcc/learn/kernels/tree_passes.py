@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pgcc.kernels.elementary import log
 from pgcc.kernels.policy import bare_kernel, kernel
 
 
@@ -52,7 +53,7 @@ def tree_scores(start, ones, parents, constant, linear, pairwise, first, last, i
 @bare_kernel
 def upward_pass(codes, order, parents, probs, likelihood, posterior):
     """log Pr(observed entries of a row); fills posterior[i, v] = Pr(x_i = 1 | parent = v, observed entries)."""
-    log = 0.0
+    found = 0.0
     for i in range(len(order)):
         likelihood[i, 0] = 0.0 if codes[i] == 1 else 1.0
         likelihood[i, 1] = 0.0 if codes[i] == 0 else 1.0
@@ -62,7 +63,7 @@ def upward_pass(codes, order, parents, probs, likelihood, posterior):
         scale = max(low, high)
         if scale == 0.0:
             return -np.inf
-        log += np.log(scale)
+        found += log(scale)
         low, high = low / scale, high / scale
         for v in range(2):
             message = (1.0 - probs[i, v]) * low + probs[i, v] * high
@@ -70,8 +71,8 @@ def upward_pass(codes, order, parents, probs, likelihood, posterior):
             if parents[i] >= 0:
                 likelihood[parents[i], v] *= message
             elif v == 0:
-                log += np.log(message)
-    return log
+                found += log(message)
+    return found
 
 
 @kernel

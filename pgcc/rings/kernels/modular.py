@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.kernels.policy import kernel
-from pgcc.kernels.simd import LANES, fused, if_less, load, minus, nearest, plus, splat, store, times
+from pgcc.kernels.simd import LANES, fused, if_less, load, minus, mul, nearest, plus, splat, store
 from pgcc.kernels.walk import Operations, number_system, walk
 from pgcc.program.program import DET, DETMAG
 
@@ -41,9 +41,9 @@ def mul_mod(a, b, prime):
     0.88·p + 2⁴⁶ < 2⁵⁰: whole numbers that doubles hold, computed without rounding. The first is the remainder; where it
     is negative, p is added.
     """
-    high = times(a, b)
+    high = mul(a, b)
     low = fused(a, b, minus(splat(0.0), high))
-    q = nearest(times(high, splat(1.0 / prime)))
+    q = nearest(mul(high, splat(1.0 / prime)))
     rest = plus(fused(minus(splat(0.0), q), splat(prime), high), low)
     return if_less(rest, splat(0.0), plus(rest, splat(prime)), rest)
 
