@@ -15,6 +15,7 @@ from pgcc.codegen.source import prune
 from pgcc.compiler import Compiled
 from pgcc.errors import PgccError
 from pgcc.explore.graph import find_graph
+from pgcc.explore.places import horizontal_places
 from pgcc.explore.scaled import as_scaled
 from pgcc.frontend.structure import structure
 from pgcc.ir.circuit import Circuit
@@ -111,7 +112,7 @@ def _multiplications(det: DetStructure) -> int:
 
 
 def program_arrays(program: Program) -> dict[str, np.ndarray]:
-    """The instructions, weights, leaves and matrices of a program."""
+    """The instructions, weights, leaves and matrices of a program, and where its instructions stand when drawn."""
     weight, weight_exponent = as_scaled(program.numbers)
     leaves = [x for a, b in program.leaf_numbers for x in (a, b, add(a, b))]
     leaf, leaf_exponent = as_scaled(leaves)
@@ -128,6 +129,7 @@ def program_arrays(program: Program) -> dict[str, np.ndarray]:
         "leafExact": np.array(
             [x == y for x, y in zip(leaves, program.leaf_table.ravel().tolist(), strict=True)], np.uint8
         ),
+        "place": np.rint(1e4 * horizontal_places(program)).astype(np.int32),
         **_matrices(program.structures),
     }
 

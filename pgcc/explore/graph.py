@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.explore.places import stress_places
 from pgcc.program.determinant import Laplacian
 from pgcc.program.program import DET, LEAF, Program
 
@@ -19,8 +20,9 @@ def find_graph(program: Program, names: Sequence[str]) -> dict[str, Any] | None:
 
     Returns
     -------
-    dict with ``nodes`` (their names), ``tail``, ``head``, ``weight`` and ``variable`` of every edge, ``directed``, and
-    ``trees``: whether the whole model is one determinant, and that of spanning trees.
+    dict with ``nodes`` (their names), ``x`` and ``y`` (their places in the unit square), ``tail``, ``head``, ``weight``
+    and ``variable`` of every edge, ``directed``, and ``trees``: whether the whole model is one determinant, and that of
+    spanning trees.
     """
     for i in np.flatnonzero(program.op == DET).tolist():
         which, *slots = program.args[program.start[i] : program.start[i + 1]].tolist()
@@ -37,8 +39,11 @@ def find_graph(program: Program, names: Sequence[str]) -> dict[str, Any] | None:
             _oriented(*pair, nodes)
             for pair in zip(laplacian.tail.tolist(), laplacian.head.tolist(), called, strict=True)
         ]
+        places = stress_places(count, ends).round(4)
         return {
             "nodes": nodes,
+            "x": places[:, 0].tolist(),
+            "y": places[:, 1].tolist(),
             "tail": [tail for tail, _ in ends],
             "head": [head for _, head in ends],
             "weight": laplacian.weight.tolist(),

@@ -22,7 +22,7 @@ from pgcc.formats.io import as_path, replacing
 # The modules of the page, each after those that it imports.
 SCRIPTS = (
     "decode", "scaled", "matrix", "determinant", "evaluator", "series", "sampler", "trees", "mode",
-    "jobs", "text", "variables", "sizes", "sets", "layout", "circuit", "graph", "app",
+    "jobs", "text", "variables", "sizes", "sets", "circuit", "graph", "app",
 )  # fmt: skip
 # The height of the page in a notebook, in pixels.
 HEIGHT = 760

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 import zlib
 from fractions import Fraction
@@ -203,6 +204,12 @@ def test_the_graph_of_a_tree_is_found():
     assert found["weight"] == [2, 3, 5, 7]
     assert found["trees"]
     assert not found["directed"]
+    new_york, boston, x, y = (
+        [found["x"][i], found["y"][i]] for i in map(found["nodes"].index, ["new-york", "boston", "x", "y"])
+    )
+    assert math.dist(new_york, boston) == pytest.approx(math.dist(new_york, x), rel=0.2)  # one edge apart
+    assert math.dist(y, boston) == pytest.approx(2 * math.dist(new_york, boston), rel=0.2)  # and two
+    assert min(found["x"]) == min(found["y"]) == 0 <= max(found["y"]) <= max(found["x"]) == 1
 
 
 def test_graphs_of_forests_and_arborescences():

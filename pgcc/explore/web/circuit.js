@@ -2,7 +2,6 @@
 // shaded by how much of the probability goes through it. Of a large circuit the top, or the neighbourhood of a node.
 
 import { DET, LEAF, SUM, TIMES } from "./evaluator.js";
-import { layered } from "./layout.js";
 import { quotient } from "./scaled.js";
 import { draw, scaledText, shortNumber } from "./text.js";
 
@@ -105,6 +104,29 @@ function neighbourhood(structure, focus, most, size) {
   return { nodes, edges, hidden };
 }
 
+/** Rows by longest paths, each in the order of Python (`places.py`); from the last one up, near to the nodes below. */
+function placed({ place }, nodes, edges, widths) {
+  const x = new Float64Array(nodes.length), depth = new Int32Array(nodes.length), rows = [];
+  for (const i of [...nodes.keys()].sort((a, b) => nodes[b] - nodes[a])) { // parents have larger numbers
+    (rows[depth[i]] ??= []).push(i);
+    for (const [parent, child] of edges) if (parent === i) depth[child] = Math.max(depth[child], depth[i] + 1);
+  }
+  for (const row of rows) row.sort((a, b) => place[nodes[a]] - place[nodes[b]]);
+  for (const row of rows.toReversed()) {
+    let end = -Infinity, off = 0;
+    for (const i of row) {
+      const below = edges.filter(([parent]) => parent === i).map(([, child]) => x[child]);
+      const wanted = below.length ? below.reduce((sum, at) => sum + at, 0) / below.length : Math.max(0, end);
+      x[i] = Math.max(wanted, end + widths[i] / 2);
+      off += (x[i] - wanted) / row.length;
+      end = x[i] + widths[i] / 2 + GAP;
+    }
+    for (const i of row) x[i] -= off;
+  }
+  const left = Math.min(...widths.map((width, i) => x[i] - width / 2)), right = Math.max(...widths.map((width, i) => x[i] + width / 2));
+  return { x: x.map((at) => at - left), y: [...depth].map((row) => row * STEP), width: right - left, height: (rows.length - 1) * STEP };
+}
+
 export class CircuitView {
   /** evaluator: one that has answered a query, whose values are shown. */
   constructor(parts, evaluator, names, sizes) {
@@ -147,7 +169,7 @@ export class CircuitView {
     const labels = nodes.map((node) => this.structure.label(node));
     const short = labels.map(([sign]) => (sign.length > LONGEST ? `${sign.slice(0, LONGEST - 1)}…` : sign));
     const widths = nodes.map((node, i) => (this.structure.isLeaf(node) || short[i].length > 1 ? Math.max(2 * RADIUS, 7 * short[i].length + 14) : 2 * RADIUS));
-    const places = layered(widths, edges, { gap: GAP, step: STEP });
+    const places = placed(this.program, nodes, edges, widths);
     this.drawn = { nodes, edges, labels, widths, ...places };
     this.svg = draw("svg", { role: "group", "aria-label": "Circuit: arrow keys follow its edges, Enter shows the neighbourhood of a node, plus and minus zoom" });
     this.svg.append(...edges.map((edge) => this.wire(edge)));

@@ -1,7 +1,6 @@
 // The graph of a random spanning tree: every edge as wide as its probability, to be put in or out by a click.
 
 import { IN, OPEN, OUT } from "./evaluator.js";
-import { stressed } from "./layout.js";
 import { draw, marginalText } from "./text.js";
 import { NEXT, STATES } from "./variables.js";
 
@@ -11,8 +10,8 @@ export class GraphView {
   constructor(canvas, graph, names, change) {
     Object.assign(this, { canvas, graph, names, change });
     const ends = graph.tail.map((tail, edge) => [tail, graph.head[edge]]);
-    const places = stressed(graph.nodes.length, ends), narrow = canvas.clientWidth < 560; // then it stands upright
-    const { x, y, width, height } = narrow ? { x: places.y, y: places.x, width: places.height, height: places.width } : places;
+    const [x, y] = canvas.clientWidth < 560 ? [graph.y, graph.x] : [graph.x, graph.y]; // on a narrow page it stands upright
+    const width = Math.max(...x), height = Math.max(...y);
     const size = Math.max(420, Math.min(900, 1.1 * (canvas.clientWidth || 800)));
     this.at = (node) => [MARGIN + x[node] * size, MARGIN + y[node] * size];
     const radius = Math.max(8, Math.min(15, (0.14 * size) / Math.sqrt(graph.nodes.length)));

@@ -137,10 +137,10 @@ class Series {
         c[n] += scale * (point.re * Math.cos(angle) + point.im * Math.sin(angle));
       }
       const size = Math.hypot(point.re, point.im);
-      if (size > 0) x += scale * size * (point.relative + 16 * count * UNIT);
+      if (size > 0) x = Math.max(x, shiftBy(point.e - e) * size * (point.relative + 16 * count * UNIT));
     }
     if (program.positive) x += 4 * known.x * shiftBy(known.e - e); // its values are largest at t = 1, and their errors
-    return polynomial(c, e, count * x);
+    return polynomial(c, e, Math.sqrt(count) * x); // Parseval
   }
 
   /** The value of a determinant at a complex t of absolute value 1: {re, im, e}, with a bound on its relative error. */
@@ -194,14 +194,14 @@ export function* sizeSteps(evaluator, codes) {
   const inside = codes.reduce((count, code) => count + (code === IN ? 1 : 0), 0), probability = new Float64Array(codes.length + 1);
   const share = (m) => quotient({ m, e, x: 0 }, { ...value, x: 0 }).value;
   c.forEach((coefficient, k) => (probability[inside + k] = share(coefficient)));
-  return { probability, inside, error: share(x) + relativeError(value) + 4 * UNIT };
+  return { probability, first: inside, last: inside + c.length - 1, error: share(x) + relativeError(value) + 4 * UNIT };
 }
 
 /** The mean and the standard deviation of a distribution, and how far they may be off. */
-export function momentsOf({ probability, error }) {
+export function momentsOf({ probability, first, last, error }) {
   const mean = probability.reduce((sum, p, k) => sum + k * p, 0);
   const variance = probability.reduce((sum, p, k) => sum + (k - mean) ** 2 * p, 0);
-  const off = error * probability.length ** 2, deviation = Math.sqrt(Math.max(0, variance));
+  const off = error * Math.max(mean - first, last - mean) ** 2, deviation = Math.sqrt(Math.max(0, variance));
   const most = Math.sqrt(Math.max(0, variance) + off);
   return { mean, meanError: error * probability.length, deviation, deviationError: deviation > 0 ? Math.min(most, off / deviation) : most };
 }

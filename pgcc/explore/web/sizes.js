@@ -33,7 +33,7 @@ export function sizesPicture(found, width) {
 function describe(found) {
   const { mean, meanError, deviation, deviationError } = momentsOf(found), most = deviation + deviationError;
   const middle = `${meanError > 1e-5 * mean ? "≈? " : ""}${shortNumber(mean)}`;
-  const spread = deviationError <= 1e-3 * deviation ? shortNumber(deviation, 3) : most < 5e-4 ? "0" : `unknown (below ${shortNumber(most, 1)})`;
+  const spread = deviationError <= 1e-3 * deviation ? shortNumber(deviation, 3) : most < 5e-4 ? "0" : `below ${shortNumber(1.5 * most, 1)}`;
   const best = found.probability.reduce((k, p, at) => (p > found.probability[k] ? at : k), 0);
   const doubt = found.error > 1e-6 ? ` ≈? (errors up to ${found.error.toExponential(0)})` : "";
   return `mean ${middle}, deviation ${spread}, most often ${best}${doubt}`;
