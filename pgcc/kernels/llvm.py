@@ -240,26 +240,6 @@ def entries(typingctx: Any, tables: Any, start: Any, codes: Any, index: Any) -> 
 
 
 @operation
-def add_planes(typingctx: Any, codes: Any, index: Any, low: Any, high: Any, result: Any, to: Any) -> Any:
-    """For 32 code bytes, add bit 0 times 2^low and bit 1 times 2^high to numbers of 16 bits."""
-    wide = ir.VectorType(ir.IntType(16), 32)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        def plane(bit: int, power: Any) -> Any:
-            one = builder.and_(builder.lshr(code, _all(wide, bit)), _all(wide, 1))
-            return builder.shl(one, _splat(builder, builder.trunc(power, ir.IntType(16)), wide))
-
-        source = _address(context, builder, signature.args[0], args[0], args[1], ir.VectorType(ir.IntType(8), 32))
-        code = builder.zext(builder.load(source, align=1), wide)
-        place = _address(context, builder, signature.args[4], args[4], args[5], wide)
-        planes = builder.add(plane(0, args[2]), plane(1, args[3]))
-        builder.store(builder.add(builder.load(place, align=2), planes), place, align=2)
-        return context.get_dummy_value()
-
-    return types.void(codes, types.intp, types.intp, types.intp, result, types.intp), codegen
-
-
-@operation
 def equal_bytes(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     """Which of the 64 bytes of a flat array that start at `index` equal `value`: one bit each, the first the lowest."""
 
@@ -269,18 +249,6 @@ def equal_bytes(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
         return builder.bitcast(builder.icmp_signed("==", found, wanted), ir.IntType(64))
 
     return types.uint64(array, types.intp, types.intp), codegen
-
-
-@operation
-def no_codes(typingctx: Any, array: Any, index: Any) -> Any:
-    """Which of the 64 bytes of a flat array that start at `index` are neither 0, 1 nor 255: one bit each."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        found = builder.load(_address(context, builder, signature.args[0], args[0], args[1], _LINE), align=1)
-        one, two = (_all(_LINE, k) for k in (1, 2))
-        return builder.bitcast(builder.icmp_unsigned(">", builder.add(found, one), two), ir.IntType(64))
-
-    return types.uint64(array, types.intp), codegen
 
 
 @operation
@@ -379,21 +347,6 @@ def choose(typingctx: Any, codes: Any, index: Any, zero: Any, one: Any, free: An
         return builder.select(is_zero, zero, builder.select(is_one, one, free))
 
     return vector8(codes, types.intp, types.float64, types.float64, types.float64), codegen
-
-
-@operation
-def join_codes(typingctx: Any, columns: Any, x: Any, y: Any, to: Any) -> Any:
-    """columns[to + i] = 4·a + b for i < 32, where a and b are the lowest two bits of columns[x + i], columns[y + i]."""
-    some = ir.VectorType(ir.IntType(8), 32)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        first, second, place = (_address(context, builder, signature.args[0], args[0], at, some) for at in args[1:])
-        two, three = (_all(some, k) for k in (2, 3))
-        high, low = (builder.and_(builder.load(pointer, align=1), three) for pointer in (first, second))
-        builder.store(builder.or_(builder.shl(high, two), low), place, align=1)
-        return context.get_dummy_value()
-
-    return types.void(columns, types.intp, types.intp, types.intp), codegen
 
 
 @operation

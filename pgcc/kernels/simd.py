@@ -109,18 +109,8 @@ def entries(tables: np.ndarray, start: int, codes: np.ndarray, index: int) -> Ve
     return tables[start + codes[index : index + LANES].astype(np.int64)]
 
 
-def add_planes(codes: np.ndarray, index: int, low: int, high: int, result: np.ndarray, to: int) -> None:
-    code = codes[index : index + 32].astype(np.int64)
-    planes = ((code & 1) << low) + ((code >> 1 & 1) << high)
-    result[to : to + 32] += planes.astype(np.uint16)
-
-
 def equal_bytes(array: np.ndarray, index: int, value: int) -> np.uint64:
     return _bits(array[index : index + WORD] == value)
-
-
-def no_codes(array: np.ndarray, index: int) -> np.uint64:
-    return _bits(~np.isin(array[index : index + WORD], (0, 1, 255)))
 
 
 def _bits(found: np.ndarray) -> np.uint64:
@@ -162,10 +152,6 @@ def nearest(a: Vector) -> Vector:
 def choose(codes: np.ndarray, index: int, zero: float, one: float, free: float) -> Vector:
     code = codes[index : index + LANES]
     return np.where(code == 0, zero, np.where(code == 1, one, free))
-
-
-def join_codes(columns: np.ndarray, x: int, y: int, to: int) -> None:
-    columns[to : to + 32] = (columns[x : x + 32] & 3) << 2 | columns[y : y + 32] & 3
 
 
 def lookup(tables: np.ndarray, at: int, codes: np.ndarray, index: int) -> Vector:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.kernels.policy import bare_kernel
-from pgcc.kernels.simd import WORD, add_planes, join_codes, no_codes, transpose
+from pgcc.kernels.simd import transpose
 from pgcc.program.program import MOST_VARIABLES
 
 STEP = 32  # the number of rows in a block is a multiple of it
@@ -35,11 +35,9 @@ class Rows(NamedTuple):
 @bare_kernel
 def are_codes(evidence, first, last):
     """Whether bytes first … last − 1 are 1, 0 or 255."""
-    wrong, whole = np.uint64(0), last - (last - first) % WORD
-    for i in range(first, whole, WORD):
-        wrong |= no_codes(evidence, i)
-    for i in range(whole, last):
-        wrong |= np.uint64(evidence[i] != 0 and evidence[i] != 1 and evidence[i] != 255)
+    wrong, codes = np.uint8(0), evidence[first:last]
+    for i in range(len(codes)):
+        wrong |= np.uint8(codes[i] > 1) & np.uint8(codes[i] < 255)
     return wrong == 0
 
 
@@ -80,8 +78,9 @@ def _join_pairs(pairs, variables, lanes, columns):
     """The joint codes of pairs of variables, after their own codes."""
     for p in range(len(pairs)):
         x, y, to = pairs[p, 0] * lanes, pairs[p, 1] * lanes, (variables + p) * lanes
-        for lane in range(0, lanes, STEP):
-            join_codes(columns, x + lane, y + lane, to + lane)
+        first, second, here = columns[x : x + lanes], columns[y : y + lanes], columns[to : to + lanes]
+        for lane in range(lanes):
+            here[lane] = (first[lane] & np.uint8(3)) * np.uint8(4) + (second[lane] & np.uint8(3))
 
 
 @bare_kernel
@@ -95,7 +94,8 @@ def _number_states(wide, lanes, block):
         here[:] = 0
         for i in range(k):
             column = wide.scopes[s, i] * lanes
-            for lane in range(0, lanes, STEP):
-                add_planes(block.columns, column + lane, i, k + i, here, lane)
+            low, high, codes = np.uint16(1 << i), np.uint16(1 << (k + i)), block.columns[column : column + lanes]
+            for lane in range(lanes):
+                here[lane] += (low if codes[lane] & 1 else 0) + (high if codes[lane] & 2 else 0)
         for lane in range(lanes):
             here[lane] = numbers[here[lane]]
