@@ -160,7 +160,7 @@ class FloatDeterminant:
         found = Found(np.zeros(1), np.zeros(1, np.int64), np.zeros(1))
         slots, work = np.arange(2 * k, dtype=np.int32), np.concatenate([self.phi, np.ones(k)])
         children = Children(slots[:k], slots[k:], work, 1, np.zeros(0, np.uint8), 0, 1)
-        determinant_rows(lay_out([self], [_UNKNOWN], without_totals=True), 0, children, _TOTAL_ERROR, found)
+        determinant_rows(lay_out([self], [_UNKNOWN], without_totals=True), 0, children, _TOTAL_ERROR, False, found)
         if found.error[0] <= _TOTAL_ERROR or structure.size is not None or self._has_only_trees:
             return float(found.mantissa[0]), int(found.exponent[0]), float(found.error[0])
         return determinant_at(structure, self.phi)

@@ -127,16 +127,16 @@ class Staged:
         self.dets.refine(wanted)
         done, waits = 0, True
         while done < rows // lanes:
-            dets = self.determinants(wanted)
-            done = run_staged.call_alike(*self._parts, dets, flat, done, waits, lanes, block, results)
+            dets = self.determinants(wanted, waits)
+            done = run_staged.call_alike(*self._parts, dets, flat, done, lanes, block, results)
             if done < rows // lanes:
                 self.dets.find_free_bases()
                 waits = self.dets.layout is not dets.layout  # another thread may have found them; or there are none
         return results.out, results.unknown
 
-    def determinants(self, wanted: float) -> kernels.Determinants:
+    def determinants(self, wanted: float, waits: bool = False) -> kernels.Determinants:
         """The determinants for the kernels, with the relative error to aim at."""
-        return kernels.Determinants(self.dets.layout, self.shift, self.degree, wanted)
+        return kernels.Determinants(self.dets.layout, self.shift, self.degree, wanted, waits)
 
     @cached_property
     def _parts(self) -> tuple[FloatProgram, FloatProgram]:

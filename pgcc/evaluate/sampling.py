@@ -53,7 +53,7 @@ class Ready:
         The row of evidence.
     live, cumulative, one : arrays
         The probabilities of all choices (see `Choices`).
-    dets : tuple of arrays
+    sets : Sets
         The tables of the determinants (see `lay_out`).
     steps : int
         The approximate number of steps of random walks in a sample.

@@ -48,7 +48,7 @@ class DetStructure:
 
     @staticmethod
     def of(node: Node) -> DetStructure:
-        """The structure of a Det node: one object per node, because its properties are computed once and kept."""
+        """The structure of a Det node, kept with the node, so that its properties are computed once."""
         found = _KNOWN.get(node)
         if found is None:
             found = _KNOWN[node] = DetStructure(node.matrices, node.size, node.counted)

@@ -76,11 +76,12 @@ class Chosen(NamedTuple):
 
 
 @separate_kernel
-def determinant_rows(layout, d, children, wanted, found):
+def determinant_rows(layout, d, children, wanted, waits, found):
     """mantissa[row]·2^exponent[row] = determinant d with a relative error of at most error[row], for a block of rows.
 
     layout : FloatLayout. children : Children. wanted : the relative error to aim at. found : Found.
-    Returns whether FREE would be the cheapest form of some row, but its base has not been computed yet.
+    Returns whether FREE would be the cheapest form of some row, but its base has not been computed yet. If it `waits`
+    for that base, nothing is computed then.
     """
     det, rows = layout.plan[d], children.rows
     r, k = det.rank, det.children
@@ -90,6 +91,8 @@ def determinant_rows(layout, d, children, wanted, found):
     masks = np.empty((3, -(-max(k, det.variables) // 64), rows), np.uint64)
     chosen = Chosen(np.empty(rows, np.int64), np.empty(rows, np.int64), masks)
     missed = _choose_forms(layout, d, children, chosen, found)
+    if missed and waits:
+        return True
     for pairs in (False, True):  # in doubles; then in pairs of doubles, where doubles are not accurate enough
         if pairs and not _keep_uncertain(layout, d, chosen.form, found.error, wanted):
             break

@@ -89,6 +89,6 @@ def scaled_determinant(layout, d, slots, at_row, wanted, values, error):
     mantissa, binary = np.empty(1), np.empty(1, np.int64)
     where = np.arange(2 * k).astype(np.int32)
     children = Children(where[:k], where[k:], work, 1, evidence, start, 1)
-    determinant_rows(layout, d, children, wanted, Found(mantissa, binary, error))
+    determinant_rows(layout, d, children, wanted, False, Found(mantissa, binary, error))
     whole = binary[0] // RADIX
     return normalized(np.ldexp(mantissa[0], int(binary[0] - whole * RADIX)), power + whole)

@@ -37,12 +37,15 @@ class Determinants(NamedTuple):
         The factor by which the relative errors of its children are multiplied in a determinant; inf if unknown.
     wanted : float
         The relative error to aim at.
+    waits : bool
+        Whether to stop where a base FREE is missing that would be cheaper (see `determinant_rows`).
     """
 
     layout: FloatLayout
     shift: np.ndarray
     degree: np.ndarray
     wanted: float
+    waits: bool = False
 
 
 class Results(NamedTuple):
@@ -54,11 +57,11 @@ class Results(NamedTuple):
 
 
 @kernel
-def run_staged(head, tail, dets, rows, begin, waits, lanes, block, results):
+def run_staged(head, tail, dets, rows, begin, lanes, block, results):
     """`run_rows` for a program with determinants, from block `begin` on: its head, in the fast form, then its tail.
 
-    rows : Rows, followed by PADDING bytes. results : Results. Returns how many blocks are done: if it `waits`, it stops
-    before a block for which a base FREE is missing that would be cheaper (see `determinant_rows`).
+    rows : Rows, followed by PADDING bytes. results : Results. Returns how many blocks are done: if `dets` waits, it
+    stops before a block for which a base is missing.
     """
     roots, out, unknown = results
     evidence = Rows(rows.codes[: len(rows.codes) - PADDING], rows.variables)
@@ -67,8 +70,7 @@ def run_staged(head, tail, dets, rows, begin, waits, lanes, block, results):
         if len(head.op):
             read_block(head, evidence, first, lanes, block)
             run_block(head, 0, len(head.op), lanes, block)
-        missed = run_tail(tail, 0, len(tail.op), dets, rows, first, block, unknown[first : first + lanes])
-        if missed and waits:
+        if run_tail(tail, 0, len(tail.op), dets, rows, first, block, unknown[first : first + lanes]):
             return number
         copy_roots(block.work, lanes, roots, out, number)
     return len(unknown) // lanes
@@ -80,12 +82,12 @@ def run_tail(program, begin, end, dets, rows, first_row, block, unknown):
 
     program : FloatProgram. dets : Determinants. rows : Rows, followed by PADDING bytes. block : Block, with codes if
     there are leaves among the instructions. A determinant is NaN where it is out of range, and where float64 cannot
-    compute it whatever the range; in the latter case unknown[row] is set. Returns what `determinant_rows` does.
+    compute it whatever the range; in the latter case unknown[row] is set. Returns whether it stopped to wait for a
+    base.
     """
     lanes, op, start, args, work = len(unknown), program.op, program.start, program.args, block.work
     evidence, variables = rows
     layout, degree = dets.layout, dets.degree
-    missed = False
     found = Found(np.empty(lanes), np.empty(lanes, np.int64), np.zeros(lanes))
     error, error_of_value = found.error, np.zeros(lanes)
     at_row = first_row * variables
@@ -107,7 +109,8 @@ def run_tail(program, begin, end, dets, rows, first_row, block, unknown):
         if k > 0 or is_value:
             inside, outside = args[first : first + k], args[first + k : first + 2 * k]
             children = Children(inside, outside, work, lanes, evidence, at_row, here)
-            missed |= determinant_rows(layout, d, children, dets.wanted, found)
+            if determinant_rows(layout, d, children, dets.wanted, dets.waits, found) and dets.waits:
+                return True
             _write_values(found, here, dets.shift[d], work, at, unknown)
         else:
             for lane in range(lanes):
@@ -122,7 +125,7 @@ def run_tail(program, begin, end, dets, rows, first_row, block, unknown):
                 work[at + lane] = 0.0 if size == 0.0 else size * units
                 unknown[lane] |= degree[d] == math.inf
         i += 1
-    return missed
+    return False
 
 
 @bare_kernel
