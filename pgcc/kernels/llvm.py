@@ -90,29 +90,6 @@ def load(typingctx: Any, array: Any, index: Any) -> Any:
 
 
 @operation
-def peek(typingctx: Any, array: Any, index: Any) -> Any:
-    """One element of a flat array; the index is not negative, so that Numba need not ask."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        return builder.load(builder.gep(data, [args[1]]))
-
-    return array.dtype(array, types.intp), codegen
-
-
-@operation
-def poke(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
-    """Write one element of a flat array; the index is not negative, as for `peek`."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        builder.store(args[2], builder.gep(data, [args[1]]))
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp, array.dtype), codegen
-
-
-@operation
 def fetch(typingctx: Any, array: Any, first: Any, last: Any, writing: Any) -> Any:
     """Ask for the cache lines of elements first … last − 1 of a flat array, before they are read, or written."""
 

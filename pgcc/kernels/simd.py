@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -25,14 +24,6 @@ def load(array: np.ndarray, index: int) -> Vector:
 
 def store(array: np.ndarray, index: int, value: Vector) -> None:
     array[index : index + LANES] = value
-
-
-def peek(array: np.ndarray, index: int) -> Any:
-    return array[index]
-
-
-def poke(array: np.ndarray, index: int, value: Any) -> None:
-    array[index] = value
 
 
 def fetch(array: np.ndarray, first: int, last: int, writing: bool) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pgcc.determinants.kernels.plan import FREE
 from pgcc.kernels.policy import bare_kernel, inlined_kernel
-from pgcc.kernels.simd import LANES, WORD, gather, lowest_bit, peek, poke, store
+from pgcc.kernels.simd import LANES, WORD, gather, lowest_bit, store
 
 _CHUNK = 64  # terms per partial sum
 
@@ -126,11 +126,11 @@ def _list_observed(layout, minor, masks, row, size, lane, index):
                     masks[1, w, row] if form == FREE else np.uint64(ints[child_bits + w]) & ~(bits | masks[1, w, row])
                 )
             while bits != 0:
-                c = peek(ints, child_of + WORD * w + lowest_bit(bits))
+                c = ints[child_of + WORD * w + lowest_bit(bits)]
                 bits &= bits - np.uint64(1)
-                poke(index, at, c)
-                poke(index, starts + at, c * k)
-                poke(index, states + at, state * k + c)
+                index[at] = c
+                index[starts + at] = c * k
+                index[states + at] = state * k + c
                 at += LANES
 
 

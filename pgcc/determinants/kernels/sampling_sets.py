@@ -19,7 +19,7 @@ import numpy as np
 from pgcc.determinants.kernels.schur import eliminate_row
 from pgcc.kernels.policy import kernel
 from pgcc.kernels.random import uniform
-from pgcc.kernels.simd import LANES, larger, load, mul, muladd, peek, splat, store
+from pgcc.kernels.simd import LANES, larger, load, mul, muladd, splat, store
 
 
 @kernel
@@ -151,7 +151,7 @@ def _add_rows(rows, places, factors, count, out):
     while i + 4 * LANES <= n:
         x, y, z, w = load(out, i), load(out, i + LANES), load(out, i + 2 * LANES), load(out, i + 3 * LANES)
         for j in range(count):
-            c, place = splat(peek(factors, j)), peek(places, j) + i
+            c, place = splat(factors[j]), places[j] + i
             x = muladd(c, load(rows, place), x)
             y = muladd(c, load(rows, place + LANES), y)
             z = muladd(c, load(rows, place + 2 * LANES), z)
@@ -164,7 +164,7 @@ def _add_rows(rows, places, factors, count, out):
     while i < n:
         x = load(out, i)
         for j in range(count):
-            x = muladd(splat(peek(factors, j)), load(rows, peek(places, j) + i), x)
+            x = muladd(splat(factors[j]), load(rows, places[j] + i), x)
         store(out, i, x)
         i += LANES
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgcc.kernels.policy import bare_kernel, kernel
-from pgcc.kernels.simd import choose, entries, load, lookup, peek, store
+from pgcc.kernels.simd import choose, entries, load, lookup, store
 from pgcc.program.program import ENTRIES, LEAF, LOOKUP, PAIR, SUM, TIMES
 from pgcc.rings.float64.kernels.evidence import STEP
 from pgcc.rings.float64.kernels.sums import add_products, add_values, fill, multiply
@@ -133,10 +133,10 @@ def run_block(program, begin, end, lanes, block):
     """
     args, weights, work = program.args, program.weights, block.work
     for i in range(begin, end):
-        kind, at = program.op[i], peek(program.target, i) * lanes
-        first, last = peek(program.start, i), peek(program.start, i + 1)
+        kind, at = program.op[i], program.target[i] * lanes
+        first, last = program.start[i], program.start[i + 1]
         if kind == SUM:
-            k, terms = peek(program.first_weight, i), peek(program.first_weight, i + 1) - peek(program.first_weight, i)
+            k, terms = program.first_weight[i], program.first_weight[i + 1] - program.first_weight[i]
             alone = 2 * terms - (last - first)  # terms w·x; the others are w·x·y
             if terms == 0:
                 fill(work, at, lanes, 0.0)
@@ -145,20 +145,20 @@ def run_block(program, begin, end, lanes, block):
         elif kind == TIMES:
             multiply(args, first, last, lanes, work, at)
         elif kind == PAIR:
-            t = peek(args, first)
-            table, column = t * ENTRIES, peek(program.pairs.column, t) * lanes
+            t = args[first]
+            table, column = t * ENTRIES, program.pairs.column[t] * lanes
             for lane in range(0, lanes, STEP):
                 x, tables, codes = column + lane, program.pairs.tables, block.columns
                 a, b = lookup(tables, table, codes, x), lookup(tables, table, codes, x + 8)
                 c, d = lookup(tables, table, codes, x + 16), lookup(tables, table, codes, x + 24)
                 store4(work, at + lane, a, b, c, d)
         elif kind == LOOKUP:
-            t = peek(args, first)
-            table, column = peek(program.wide.start, t), peek(program.wide.scope, t) * lanes
+            t = args[first]
+            table, column = program.wide.start[t], program.wide.scope[t] * lanes
             for lane in range(0, lanes, 8):
                 store(work, at + lane, entries(program.wide.tables, table, block.state, column + lane))
         elif kind == LEAF:
-            leaf = peek(args, first)
+            leaf = args[first]
             variable, table = program.leaves.variable[leaf] * lanes, program.leaves.table
             if variable < 0:
                 fill(work, at, lanes, table[leaf, 2])

@@ -9,7 +9,7 @@ import numpy as np
 
 from pgcc.certify.kernels.bounds import error_line
 from pgcc.kernels.policy import inlined_kernel, kernel
-from pgcc.kernels.simd import add_up, div, fetch, if_less, load, minus, mul, muladd, peek, poke, splat, store
+from pgcc.kernels.simd import add_up, div, fetch, if_less, load, minus, mul, muladd, splat, store
 from pgcc.rings.float64.kernels.evidence import STEP, Rows, are_codes, read_block
 from pgcc.rings.float64.kernels.interpreter import copy_roots, run_block
 
@@ -107,5 +107,5 @@ def certify_block(work, value, magnitude, count, answer, numbers, first):
         else:
             store(work, value + i, x)
     for i in range(whole, count):
-        poke(numbers, first + i, peek(work, value + i))
+        numbers[first + i] = work[value + i]
     return add_up(doubt) == 0.0

@@ -8,7 +8,7 @@ written must not be one of those that are read.
 from __future__ import annotations
 
 from pgcc.kernels.policy import inlined_kernel
-from pgcc.kernels.simd import load, mul, muladd, peek, splat, store
+from pgcc.kernels.simd import load, mul, muladd, splat, store
 
 
 @inlined_kernel
@@ -24,7 +24,7 @@ def add_values(args, first, last, weights, k, lanes, work, at, fresh):
             store(work, at + lane, muladd(w3, load(work, x3 + lane), a))
         first, k, fresh = first + 4, k + 4, False
     while last > first:
-        x, w = peek(args, first) * lanes, splat(peek(weights, k))
+        x, w = args[first] * lanes, splat(weights[k])
         for lane in range(0, lanes, 8):
             store(work, at + lane, muladd(w, load(work, x + lane), _old(work, at + lane, fresh)))
         first, k, fresh = first + 1, k + 1, False
@@ -45,13 +45,13 @@ def add_products(args, first, last, weights, k, lanes, work, at, fresh):
         first, k, fresh = first + 8, k + 4, False
     while last - first >= 4:
         x0, y0, x1, y1 = _four(args, first, lanes)
-        w0, w1 = splat(peek(weights, k)), splat(peek(weights, k + 1))
+        w0, w1 = splat(weights[k]), splat(weights[k + 1])
         for lane in range(0, lanes, 8):
             a = muladd(w0, mul(load(work, x0 + lane), load(work, y0 + lane)), _old(work, at + lane, fresh))
             store(work, at + lane, muladd(w1, mul(load(work, x1 + lane), load(work, y1 + lane)), a))
         first, k, fresh = first + 4, k + 2, False
     if last > first:
-        x, y, w = peek(args, first) * lanes, peek(args, first + 1) * lanes, splat(peek(weights, k))
+        x, y, w = args[first] * lanes, args[first + 1] * lanes, splat(weights[k])
         for lane in range(0, lanes, 8):
             a = mul(load(work, x + lane), load(work, y + lane))
             store(work, at + lane, muladd(w, a, _old(work, at + lane, fresh)))
@@ -70,16 +70,16 @@ def multiply(args, first, last, lanes, work, at):
     if first == last:
         fill(work, at, lanes, 1.0)
         return
-    x = peek(args, first) * lanes
+    x = args[first] * lanes
     if last - first == 1:
         for lane in range(0, lanes, 8):
             store(work, at + lane, load(work, x + lane))
         return
-    y = peek(args, first + 1) * lanes
+    y = args[first + 1] * lanes
     for lane in range(0, lanes, 8):
         store(work, at + lane, mul(load(work, x + lane), load(work, y + lane)))
     for j in range(first + 2, last):
-        x = peek(args, j) * lanes
+        x = args[j] * lanes
         for lane in range(0, lanes, 8):
             store(work, at + lane, mul(load(work, at + lane), load(work, x + lane)))
 
@@ -93,18 +93,18 @@ def _old(work, at, fresh):
 def _four(args, first, lanes):
     """The addresses of the four slots from args[first] on."""
     return (
-        peek(args, first) * lanes,
-        peek(args, first + 1) * lanes,
-        peek(args, first + 2) * lanes,
-        peek(args, first + 3) * lanes,
+        args[first] * lanes,
+        args[first + 1] * lanes,
+        args[first + 2] * lanes,
+        args[first + 3] * lanes,
     )
 
 
 @inlined_kernel
 def _weights(weights, k):
     return (
-        splat(peek(weights, k)),
-        splat(peek(weights, k + 1)),
-        splat(peek(weights, k + 2)),
-        splat(peek(weights, k + 3)),
+        splat(weights[k]),
+        splat(weights[k + 1]),
+        splat(weights[k + 2]),
+        splat(weights[k + 3]),
     )
