@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import errno
 import os
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import pgcc
 from pgcc import plot
@@ -66,13 +65,6 @@ def _standard_input() -> str:
 def table_name(path: str) -> str:
     """The name of a table in messages."""
     return "standard input" if path == "-" else path
-
-
-def open_table(path: str) -> contextlib.AbstractContextManager[TextIO]:
-    """A CSV file, or standard input for -."""
-    if path == "-":
-        return contextlib.nullcontext(sys.stdin)
-    return open(path, encoding="utf-8", newline="")
 
 
 def check_can_write(path: str, force: bool) -> None:

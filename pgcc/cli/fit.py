@@ -12,12 +12,13 @@ from typing import Any
 import pgcc
 from pgcc.cli.files import check_output, table_name
 from pgcc.cli.output import json_text
+from pgcc.data.tables import Csv
 from pgcc.errors import PgccError, plural
 from pgcc.formats import check_can_save
 from pgcc.learn import DPP, ChowLiu, MixtureOfTrees, SimplePGC, StackedEnsemble
 from pgcc.learn.common.estimator import Estimator
-from pgcc.learn.tables.packed_rows import Rows, pack_rows
-from pgcc.learn.tables.read_rows import read_csv_chunks, read_rows
+from pgcc.learn.tables.packed_rows import Rows
+from pgcc.learn.tables.read_rows import read_rows
 
 MODELS: dict[str, type[Estimator]] = {
     "simple-pgc": SimplePGC,
@@ -45,7 +46,7 @@ def fit(args: argparse.Namespace) -> None:
     check_can_save(args.output)
     estimator = _estimator(args)
     rows = read_data(args.file)
-    validation = None if args.validation is None else read_data(args.validation, rows.names)
+    validation = None if args.validation is None else read_data(args.validation, rows)
     began = time.perf_counter()
     model = estimator.fit(rows, validation=validation, checkpoint=args.checkpoint, cluster=args.cluster)
     seconds = time.perf_counter() - began
@@ -82,11 +83,11 @@ def _estimator(args: argparse.Namespace) -> Estimator:
     return kind(**{_PARAMETERS[option]: value for option, value in given.items()})
 
 
-def read_data(path: str, names: list[str] | None = None) -> Rows:
+def read_data(path: str, like: Rows | None = None) -> Rows:
     """A table of 1, 0 and ? or nothing (or an array in .npy), in pieces; - is standard input."""
-    if path != "-":
-        return read_rows(path, names)
-    return pack_rows(*read_csv_chunks(sys.stdin, names, table_name(path)))
+    names, labels = (None, None) if like is None else (like.names, like.labels)
+    where = table_name(path)
+    return read_rows(Csv(sys.stdin, where, names, labels=labels) if path == "-" else path, names, where, labels=labels)
 
 
 def _text(told: dict[str, Any]) -> str:

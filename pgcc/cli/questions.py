@@ -13,11 +13,11 @@ import numpy as np
 
 import pgcc
 from pgcc import plot
-from pgcc.cli.files import check_can_draw, check_can_write, open_table, read_circuit, table_name, write_text
+from pgcc.cli.files import check_can_draw, check_can_write, read_circuit, table_name, write_text
 from pgcc.cli.output import csv_header, fraction_text, json_text, listed, print_answers, print_csv
 from pgcc.cluster import logprobs
-from pgcc.data.npy import Npy, is_npy, reading
-from pgcc.data.text import parse_evidence, parse_names, read_csv, rows_at_a_time
+from pgcc.data.tables import Csv, open_table
+from pgcc.data.text import parse_evidence, parse_names
 from pgcc.errors import PgccError, plural, printable
 from pgcc.ir.numbers import nearest_float
 from pgcc.model import Model
@@ -310,16 +310,11 @@ def _answers_of_table(
 
 def _blocks(path: str, variables: Sequence[str], header: bool | None) -> Generator[tuple[str, np.ndarray]]:
     """The rows of a table in chunks, with the name of the first row of each; header None: if there is one."""
-    if is_npy(path):
-        with reading(path) as file:
-            first = 0
-            for codes in Npy(file, path).chunks(variables):
-                yield f"row {first}", codes
-                first += len(codes)
+    if path == "-":
+        yield from Csv(sys.stdin, table_name(path), variables, header).chunks()
         return
-    with open_table(path) as table:
-        for line, codes in read_csv(table, variables, rows_at_a_time(variables), table_name(path), header=header):
-            yield f"line {line}", codes
+    with open_table(path, variables, header) as table:
+        yield from table.chunks()
 
 
 @contextlib.contextmanager

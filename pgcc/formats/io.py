@@ -191,6 +191,16 @@ def bounded_lines(lines: Iterable[str], where: str, error: type[PgccError] = For
         raise error(f"{where}, line {line_number}: this is not text in UTF-8 ({reason.reason})") from None
 
 
+def separator_of(line: str = "") -> str:
+    """What separates the cells of a line of CSV: a comma or, where there is none outside quotes, a semicolon or a tab.
+
+    >>> separator_of("a;b"), separator_of('"a;b",c'), separator_of("a")
+    (';', ',', ',')
+    """
+    unquoted = re.sub(r'"[^"]*+"', "", line)
+    return next((mark for mark in ",;\t" if mark in unquoted), ",")
+
+
 def csv_rows(
     lines: Iterable[str],
     where: str,

@@ -20,7 +20,17 @@ import numpy as np
 
 from pgcc.arrays import MOST_ENTRIES
 from pgcc.errors import FormatError, PgccError
-from pgcc.formats.io import Archive, array_in, csv_rows, number_in, read_bytes, read_text, shown, unpacked_name
+from pgcc.formats.io import (
+    Archive,
+    array_in,
+    csv_rows,
+    number_in,
+    read_bytes,
+    read_text,
+    separator_of,
+    shown,
+    unpacked_name,
+)
 from pgcc.frontend.dpp import dpp
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.numbers import Number
@@ -180,8 +190,8 @@ def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         if separator is None:
-            separator = next((mark for mark in ",;\t" if mark in line), " ")
-        if separator == " ":
+            separator = separator_of(line)
+        if separator == "," and "," not in line:
             yield number, line.split()
             continue
         for _, cells in csv_rows([line], str(path), lines_before=number - 1, delimiter=separator, strict=True):

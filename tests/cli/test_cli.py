@@ -195,7 +195,7 @@ def test_table_without_rows(beta, table):
 
 
 def test_table_as_json(beta, table, monkeypatch):
-    monkeypatch.setattr("pgcc.data.text._AT_A_TIME", 6)  # two rows at a time
+    monkeypatch.setattr("pgcc.data.tables._AT_A_TIME", 6)  # two rows at a time
     rows = [json.loads(line) for line in beta("--evidence", table("z1\n1\n0\n?\n1\n0\n"), "--json").lines]
     assert [row["row"] for row in rows] == [0, 1, 2, 3, 4]
     assert [row["prob"] for row in rows] == pytest.approx([0.3, 0.7, 1.0, 0.3, 0.7])
@@ -222,8 +222,8 @@ def test_table_errors_name_the_place(run, beta, table, monkeypatch):
     for before in (0, 3, 5000):  # in the first bytes that are decoded together, and in later ones
         bad = table("z1\n" + "1\n" * before + "\u00e9\n", "latin-1")
         assert f"rows.csv, line {before + 2}: this is not text in UTF-8" in beta("--evidence", bad).error
-    assert beta("--evidence", "nosuch.csv").error == "nosuch.csv: No such file or directory"
-    monkeypatch.setattr("pgcc.data.text._AT_A_TIME", 4)
+    assert beta("--evidence", "nosuch.csv").error == "nosuch.csv cannot be read: No such file or directory"
+    monkeypatch.setattr("pgcc.data.tables._AT_A_TIME", 4)
     monkeypatch.setattr("pgcc.model.find_standing", lambda *_: NOT_ASKED)  # as if no search had found the coefficient
     bad = run("query", "--expr", "z1 + 1/4*z2 - 1/4*z1*z2", "--evidence", table("z1,z2\n0,1\n?,?\n?,?\n1,1\n"))
     assert bad.code == 2

@@ -145,7 +145,7 @@ def test_score_in_pieces_is_the_same(run, model, data, monkeypatch):
     rows[:, 0] |= rows[:, 1]
     path = data("\n".join(",".join(map(str, row)) for row in rows))
     whole = run("score", model, path, "--json", "--rows")
-    monkeypatch.setattr("pgcc.data.text._AT_A_TIME", 6)
+    monkeypatch.setattr("pgcc.data.tables._AT_A_TIME", 6)
     pieces = run("score", model, path, "--json", "--rows", "--threads", "2")
     for one, other in zip(whole.splitlines(), pieces.splitlines(), strict=True):
         assert json.loads(one) == pytest.approx(json.loads(other), rel=1e-13)
@@ -156,7 +156,7 @@ def test_score_an_array(run, fail, model, data, tmp_path, monkeypatch):
     rows = np.random.default_rng(0).integers(-1, 2, (50, 2))
     np.save(tmp_path / "rows.npy", rows.astype(np.int8))
     table = data("".join(f"{a},{b}\n" for a, b in rows.tolist()).replace("-1", "?"))
-    monkeypatch.setattr("pgcc.data.text._AT_A_TIME", 14)
+    monkeypatch.setattr("pgcc.data.tables._AT_A_TIME", 14)
     assert run("score", model, tmp_path / "rows.npy", "--rows") == run("score", model, table, "--rows")
     np.save(tmp_path / "rows.npy", rows[:, :1])
     assert "1 column:" in fail("score", model, tmp_path / "rows.npy")
@@ -178,7 +178,7 @@ def test_score_without_normalizing(run, data):
 def test_score_errors(fail, model, data):
     assert fail("score", model) == "expected one table of data (see pgcc score --help)"
     assert "unexpected 'y.csv'" in fail("score", model, "x.csv", "y.csv")
-    assert fail("score", model, "nosuch.csv") == "nosuch.csv: No such file or directory"
+    assert fail("score", model, "nosuch.csv") == "nosuch.csv cannot be read: No such file or directory"
     assert fail("score", model, data("")).endswith("rows.csv, line 1: expected the names of the columns")
     assert fail("score", model, data("a,b\n")).endswith("rows.csv has no rows to score")
     assert fail("score", model, data("1,1,1\n")).endswith("rows.csv, line 1: 3 entries, but the table has 2 columns")

@@ -23,13 +23,13 @@ import pytest
 
 import pgcc
 import pgcc.learn
+from pgcc.data.tables import MOST_COLUMNS
 from pgcc.errors import EvidenceError, FormatError, PgccError
 from pgcc.formats import FORMATS
 from pgcc.formats import io as formats_io
 from pgcc.formats.io import number_in, replacing
 from pgcc.formats.logic import MANY_VARIABLES
 from pgcc.learn import ChowLiu, SimplePGC
-from pgcc.learn.tables.read_rows import MOST_COLUMNS
 
 BETA = pgcc.parse("z/2 + 1/2")
 WRITTEN = (".pgc", ".npz")

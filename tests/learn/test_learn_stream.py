@@ -76,7 +76,7 @@ def size(request, monkeypatch):
 def test_a_file_is_its_array(kind, size, tmp_path, monkeypatch):
     X, V = table(), table(40, seed=1)
     here = KINDS[kind]().fit(X)
-    monkeypatch.setattr("pgcc.data.text._AT_A_TIME", 7 * N)
+    monkeypatch.setattr("pgcc.data.tables._AT_A_TIME", 7 * N)
     path = write_csv(tmp_path / "data.csv", X)
     there = KINDS[kind]().fit(path)
     assert there.circuit_ == here.circuit_
@@ -90,7 +90,7 @@ def test_a_file_is_its_array(kind, size, tmp_path, monkeypatch):
 @pytest.mark.parametrize("at_a_time", [1, 2, 13, 89, 90, 1000])
 def test_pieces_of_any_size(at_a_time, size, tmp_path, monkeypatch):
     X = table()
-    monkeypatch.setattr("pgcc.data.text._AT_A_TIME", at_a_time * N)
+    monkeypatch.setattr("pgcc.data.tables._AT_A_TIME", at_a_time * N)
     model = SimplePGC(2, 2, max_iter=1).fit(write_csv(tmp_path / "data.csv", X, missing="-1"))
     assert (model.parameters_ == SimplePGC(2, 2, max_iter=1).fit(X).parameters_).all()
 
@@ -244,7 +244,7 @@ def test_blocks_change_only_the_last_digits(monkeypatch):
 @pytest.mark.parametrize("at_a_time", [1, 2, 100])
 def test_bad_tables(text, message, at_a_time, tmp_path, monkeypatch):
     """The line is told, at the border of pieces too, and nothing is left of what was read before."""
-    monkeypatch.setattr("pgcc.data.text._AT_A_TIME", 2 * at_a_time)
+    monkeypatch.setattr("pgcc.data.tables._AT_A_TIME", 2 * at_a_time)
     monkeypatch.setattr(rows_module, "_IN_MEMORY", 0)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
@@ -299,7 +299,7 @@ def test_a_file_that_changes(name, tmp_path, monkeypatch):
         write_csv(path, table())
     else:
         np.save(path, table())
-    monkeypatch.setattr("pgcc.data.text._AT_A_TIME", 7 * N)
+    monkeypatch.setattr("pgcc.data.tables._AT_A_TIME", 7 * N)
     _, chunks = read_chunks(path)
     next(chunks)
     with path.open("ab") as file:
@@ -334,7 +334,7 @@ def test_the_command_reads_in_pieces(tmp_path, monkeypatch, run):
     X = table()
     np.save(tmp_path / "data.npy", X)
     path = write_csv(tmp_path / "data.csv", X)
-    monkeypatch.setattr("pgcc.data.text._AT_A_TIME", 7 * N)
+    monkeypatch.setattr("pgcc.data.tables._AT_A_TIME", 7 * N)
     for source in (path, tmp_path / "data.npy", "-"):
         monkeypatch.setattr("sys.stdin", io.StringIO(path.read_text()))
         run("fit", source, "--model", "chow-liu", "-o", tmp_path / "model.npz", "--force")

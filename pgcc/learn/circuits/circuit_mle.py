@@ -126,20 +126,20 @@ class CircuitMLE(Estimator):
     def _read_data(self, X: Any, validation: Any) -> tuple[Circuit, Rows, Rows | None]:
         """Read the data; return the circuit over their columns, the training data and the validation data."""
         if isinstance(X, DataSplit):
-            self._keep_names(X.rows.names, X.named)
+            self._keep_names(X.rows, X.named)
             return self._circuit_over(X.rows.names, X.named), X.rows, X.held_out
         threshold = self._threshold
         if isinstance(self.circuit, Circuit):
             circuit = self.circuit
             rows = read_rows(X, circuit.variables, threshold=threshold)
-            self._keep_names(rows.names, hasattr(X, "columns"))
+            self._keep_names(rows, hasattr(X, "columns"))
         else:
             rows = read_rows(X, threshold=threshold)
-            self._keep_names(rows.names, has_names(X, rows))
+            self._keep_names(rows, has_names(X, rows))
             circuit = self._circuit_over(rows.names, named=True)
         if validation is None:
             return circuit, rows, None
-        return circuit, rows, read_rows(validation, circuit.variables, "the validation data", threshold)
+        return circuit, rows, read_rows(validation, circuit.variables, "the validation data", threshold, rows.labels)
 
     def _circuit_over(self, columns: list[str], named: bool) -> Circuit:
         """The circuit with its variables in the order of the columns; renamed to x1, x2, … if these have no names."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from pgcc.data.tables import column_names
 from pgcc.errors import EvidenceError, MissingPackageError, PgccError
 from pgcc.evaluate.distinct import number_rows
 from pgcc.evaluate.parallel import count_processors
@@ -16,7 +18,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.learn.common.checkpoint import CheckpointPath
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.tables.packed_rows import Rows, hold_out, slices
-from pgcc.learn.tables.read_rows import default_names, read_chunks, read_rows
+from pgcc.learn.tables.read_rows import read_chunks, read_rows
 from pgcc.model import Model, compile
 
 try:
@@ -40,11 +42,14 @@ class Estimator(DensityMixin, BaseEstimator):
         The number of columns of the data.
     feature_names_in_ : array of str
         The names of the columns, if the data had any. (Otherwise the variables of the circuit are x1, x2, …)
+    labels_ : dict
+        By name of the column, the label that was taken for 0 and the one for 1, if there were labels.
     """
 
     circuit_: Circuit
     n_features_in_: int
     feature_names_in_: np.ndarray
+    labels_: dict[str, tuple[str, str]]
     binarize: float | None
 
     # -- fitting and scoring ------------------------------------------------------------------------------------
@@ -62,9 +67,10 @@ class Estimator(DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, list of rows, DataFrame or path
-            Rows of 0 and 1, with −1, NaN or None for missing values, which are summed out. A path names a CSV file, or
-            an array in .npy; it is read in pieces, so it may be larger than memory.
+        X : array, sparse matrix, list of rows, list of sets, DataFrame or path
+            Rows of 0 and 1, with −1, NaN or None for missing values, which are summed out; or sets of the names of what
+            is 1. A path names a CSV file, or an array in .npy; it is read in pieces, so it may be larger than memory.
+            A column with two labels (text) is taken as 0 and 1, with a warning that says which is which.
         y : ignored
             Accepted for compatibility with scikit-learn.
         validation : the same as X, optional
@@ -139,7 +145,7 @@ class Estimator(DensityMixin, BaseEstimator):
             raise EvidenceError(
                 f"X has {shape[1]} features, but {type(self).__name__} is expecting {len(variables)} features as input"
             )
-        return read_chunks(X, variables, threshold=self._threshold)[1]
+        return read_chunks(X, variables, threshold=self._threshold, labels=self.__dict__.get("labels_"))[1]
 
     def _score_codes(self, codes: np.ndarray) -> np.ndarray:
         first, number = number_rows(codes)
@@ -214,14 +220,18 @@ class Estimator(DensityMixin, BaseEstimator):
     def _read(self, X: Any, validation: Any, seed: int) -> DataSplit:
         """Read training and validation data, and remember the names of the columns."""
         data = X if isinstance(X, DataSplit) else _read_both(X, validation, seed, self._threshold)
-        self._keep_names(data.rows.names, data.named)
+        self._keep_names(data.rows, data.named)
         return data
 
-    def _keep_names(self, names: list[str], named: bool) -> None:
-        self.n_features_in_ = len(names)
-        self.__dict__.pop("feature_names_in_", None)
+    def _keep_names(self, rows: Rows, named: bool) -> None:
+        """Remember the columns of the data, and their labels."""
+        self.n_features_in_ = rows.n
+        for name in ("feature_names_in_", "labels_"):
+            self.__dict__.pop(name, None)
         if named:
-            self.feature_names_in_ = np.array(names, dtype=object)
+            self.feature_names_in_ = np.array(rows.names, dtype=object)
+        if rows.labels:
+            self.labels_ = rows.labels
 
     # -- for scikit-learn ---------------------------------------------------------------------------------------
 
@@ -238,14 +248,15 @@ def _read_both(X: Any, validation: Any, seed: int, threshold: float | None) -> D
     rows = read_rows(X, threshold=threshold)
     named = has_names(X, rows)
     if validation is None:
-        return DataSplit(*hold_out(rows, seed), named)
+        train, held_out = hold_out(rows, seed)
+        return DataSplit(replace(train, labels=rows.labels), held_out, named)
     given = validation if named or not hasattr(validation, "columns") else validation.to_numpy()
-    return DataSplit(rows, read_rows(given, rows.names, "the validation data", threshold), named)
+    return DataSplit(rows, read_rows(given, rows.names, "the validation data", threshold, rows.labels), named)
 
 
 def has_names(X: Any, rows: Rows) -> bool:
     """Whether the columns of data have names of their own, and not x1, x2, …"""
-    return hasattr(X, "columns") or rows.names != default_names(rows.n)
+    return hasattr(X, "columns") or rows.names != column_names(rows.n)
 
 
 # -- errors -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import hashlib
 import mmap
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import IO, NamedTuple, Self
 
@@ -100,6 +100,8 @@ class Rows:
         The distinct rows in ascending order if they are few, otherwise all rows (and `where` is None).
     where : array, optional
         For every row, the index of its distinct row in `packed`.
+    labels : dict
+        What was taken for 0 and for 1 in columns with labels of their own.
 
     Examples
     --------
@@ -111,6 +113,7 @@ class Rows:
     names: list[str]
     packed: np.ndarray
     where: np.ndarray | None
+    labels: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.packed if self.where is None else self.where)

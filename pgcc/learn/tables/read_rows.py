@@ -1,36 +1,38 @@
-"""Reading data: arrays, data frames, and files that are read in pieces."""
+"""Reading data: arrays, data frames, lists of sets, and files that are read in pieces."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from pgcc.arrays import is_sparse
-from pgcc.data.evidence import Evidence
-from pgcc.data.npy import Npy, is_npy, reading
-from pgcc.data.text import find_names, read_csv, rows_at_a_time
-from pgcc.errors import CircuitError, EvidenceError, plural
-from pgcc.ir.names import default_names as names_of
+from pgcc.arrays import is_frame, is_sparse
+from pgcc.data.evidence import Evidence, as_code
+from pgcc.data.tables import CELLS, Csv, Labels, column_names, open_table
+from pgcc.errors import CircuitError, EvidenceError, brief, plural
+from pgcc.ir.names import hint
 from pgcc.ir.node import var
 from pgcc.learn.tables.packed_rows import Rows, pack_rows, slices
 
-# The largest number of variables of a model.
-MOST_COLUMNS = 1 << 20
-
 
 def read_rows(
-    X: Any, names: Sequence[str] | None = None, what: str = "the data", threshold: float | None = None
+    X: Any,
+    names: Sequence[str] | None = None,
+    what: str = "the data",
+    threshold: float | None = None,
+    labels: Labels | None = None,
 ) -> Rows:
     """Read data in any form.
 
     Parameters
     ----------
-    X : array, sparse matrix, list of rows, DataFrame or path
-        Rows of 1 and 0, with −1, NaN or None for missing values. A path names a CSV file (see `read_csv_rows`) or, by
-        its extension, an array in .npy; it is read once, in pieces.
+    X : array, sparse matrix, list of rows, list of sets, DataFrame, path or Csv
+        Rows of 1 and 0, with −1, NaN or None for missing values; or sets of the names of what is 1. A path names a CSV
+        file (see `Csv`) or, by its extension, an array in .npy; it is read in pieces.
     names : sequence of str, optional
         The variables, for finding the columns of a DataFrame or of a CSV file whose first line has names. By default,
         the names in the data, or x1, x2, …
@@ -38,6 +40,9 @@ def read_rows(
         What to call the data in messages.
     threshold : float, optional
         Numbers above it count as 1, others as 0 (so that −1 is not missing; only NaN and None are).
+    labels : mapping, optional
+        The labels of columns with labels of their own. Without it, a column of exactly two other values is taken as 0
+        and 1, in ascending order, with a warning, and `Rows.labels` says so.
 
     Examples
     --------
@@ -47,28 +52,45 @@ def read_rows(
     """
     if isinstance(X, Rows):
         return X if names is None else _rearranged(X, list(names), what)
-    found, chunks = read_chunks(X, names, what, threshold)
-    return pack_rows(found, chunks, what)
+    try:
+        found, chunks = read_chunks(X, names, what, threshold, labels)
+        return replace(pack_rows(found, chunks, what), labels=dict(labels or {}))
+    except EvidenceError:
+        mine = find_labels(X, names, what) if labels is None and threshold is None else {}
+        if not mine:
+            raise
+    told = ", ".join(f"{name} ({no!r} is 0, {yes!r} is 1)" for name, (no, yes) in list(mine.items())[:8])
+    more = ", …" if len(mine) > 8 else ""
+    warnings.warn(f"labels in {what} were taken for 0 and 1, in ascending order: {told}{more}", stacklevel=2)
+    return read_rows(X, names, what, labels=mine)
 
 
 def read_chunks(
-    X: Any, names: Sequence[str] | None = None, what: str = "the data", threshold: float | None = None
+    X: Any,
+    names: Sequence[str] | None = None,
+    what: str = "the data",
+    threshold: float | None = None,
+    labels: Labels | None = None,
 ) -> tuple[list[str], Iterator[np.ndarray]]:
     """The names of the columns, and the rows as int8 codes in chunks; for the arguments see `read_rows`."""
     if isinstance(X, Rows):
         return X.names, X.chunks()
+    if isinstance(X, Csv):
+        return _checked(X.variables, what), _some_rows(X, what)
     if isinstance(X, (str, os.PathLike)):
         if threshold is not None:
             raise EvidenceError(f"{X}: files must contain 0 and 1; binarize={threshold:g} is for arrays")
-        pieces = (_read_npy if is_npy(X) else _read_csv)(os.fspath(X), names)
+        pieces = _read_file(X, names, labels)
         return next(pieces), pieces
+    if _is_sets(X):
+        return _read_sets(X, names, what)
     if hasattr(X, "__array__") and not hasattr(X, "shape"):  # objects that convert themselves to an array
         X = np.asarray(X)
     found = _column_names(X, what) if names is None else list(names)
     if is_sparse(X):
         rows = X.tocsr()
         return found, (_codes(found, rows[part].toarray(), threshold) for part in slices(X.shape[0], len(found)))
-    given = Evidence(found, X if threshold is None else above(X, threshold))
+    given = Evidence(found, coded(X, found, labels) if labels else X if threshold is None else above(X, threshold))
     if given.single or not given.rows or not found:
         raise EvidenceError(
             f"{what} are a table of rows and columns, with at least one of both. Reshape your data if they are one "
@@ -98,7 +120,7 @@ def _column_names(X: Any, what: str) -> list[str]:
         if unnamed:
             raise EvidenceError(f"column {unnamed[0]!r} of {what} has no name that is text")
         return _checked(list(X.columns), what)
-    return default_names(_width(X, what))
+    return column_names(_width(X, what))
 
 
 def _checked(names: list[str], what: str) -> list[str]:
@@ -111,13 +133,6 @@ def _checked(names: list[str], what: str) -> list[str]:
     return names
 
 
-def default_names(n: int) -> list[str]:
-    """The names of columns without names: x1, x2, …"""
-    if n > MOST_COLUMNS:
-        raise EvidenceError(f"a table of {n:,} columns: at most {MOST_COLUMNS:,} variables can be learned")
-    return names_of(n)
-
-
 def _width(X: Any, what: str) -> int:
     is_other = isinstance(X, (bytes, Mapping)) and not is_sparse(X)  # some sparse matrices are mappings
     if is_other or not (hasattr(X, "shape") or isinstance(X, Collection)):
@@ -128,7 +143,11 @@ def _width(X: Any, what: str) -> int:
     if shape is None:
         lengths = {len(row) if isinstance(row, Sequence) or hasattr(row, "__len__") else -1 for row in X}
         if len(lengths) > 1:
-            raise EvidenceError(f"the rows of {what} have different lengths: {', '.join(map(str, sorted(lengths)))}")
+            baskets = all(isinstance(name, str) for row in X if isinstance(row, Sequence) for name in row)
+            raise EvidenceError(
+                f"the rows of {what} have different lengths: {', '.join(map(str, sorted(lengths)))}"
+                + (". Rows of names are read as sets: [set(row) for row in rows]" if baskets else "")
+            )
         shape = (len(X), *(lengths - {-1}))
     if len(shape) == 2 and shape[0] > 0 and shape[1] == 0:
         raise EvidenceError(f"{what} have 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required.")
@@ -169,47 +188,133 @@ def above(X: Any, threshold: float) -> Any:
     return type(X)(codes, index=X.index, columns=X.columns) if named else codes
 
 
+# -- sets -------------------------------------------------------------------------------------------------------
+
+
+def _is_sets(X: Any) -> bool:
+    """Whether rows are sets of the names of what is 1 in them, such as baskets of items."""
+    return isinstance(X, Sequence) and len(X) > 0 and all(isinstance(row, Set) for row in X)
+
+
+def _read_sets(X: Sequence[Set], names: Sequence[str] | None, what: str) -> tuple[list[str], Iterator[np.ndarray]]:
+    unnamed = next((name for row in X for name in row if not isinstance(name, str)), None)
+    if unnamed is not None:
+        raise EvidenceError(f"{what} are sets, and {unnamed!r} in one of them is no name: names are text")
+    found = _checked(sorted(set().union(*X)), what) if names is None else list(names)
+    if not found:
+        raise EvidenceError(f"{what} are sets without anything in them")
+    column = {name: i for i, name in enumerate(found)}
+
+    def codes(part: slice) -> np.ndarray:
+        table = np.zeros((len(X[part]), len(found)), np.int8)
+        for i, row in enumerate(X[part]):
+            for name in row:
+                if name not in column:
+                    raise EvidenceError(f"row {part.start + i} of {what} has the unknown {name!r}{hint(name, found)}")
+                table[i, column[name]] = 1
+        return table
+
+    return found, map(codes, slices(len(X), len(found)))
+
+
+# -- labels -----------------------------------------------------------------------------------------------------
+
+
+def find_labels(X: Any, names: Sequence[str] | None, what: str = "the data") -> dict[str, tuple[str, str]]:
+    """The two labels, in ascending order, of every column that has text other than 0 and 1 (or yes and no).
+
+    >>> find_labels([["red", 1], ["blue", 0], [None, 1]], None)
+    {'x1': ('blue', 'red')}
+    """
+    numbers = getattr(getattr(X, "dtype", None), "kind", "O") not in "OUT"
+    if numbers or isinstance(X, Csv) or is_sparse(X) or _is_sets(X):
+        return {}
+    if isinstance(X, (str, os.PathLike)):
+        with open_table(X, names) as table:
+            if not isinstance(table, Csv):
+                return {}
+            columns = dict(zip(table.variables, table.values(), strict=True))
+    else:
+        columns = {name: _values(column) for name, column in _columns(X, names, what)}
+    return {name: pair for name, values in columns.items() if (pair := _two_labels(name, values, what))}
+
+
+def _columns(X: Any, names: Sequence[str] | None, what: str) -> Iterator[tuple[str, list[Any]]]:
+    """The columns of a table in memory, with their names."""
+    if is_frame(X):
+        for name in X.columns:
+            yield name, np.asarray(X[name], dtype=object).tolist()
+        return
+    try:
+        table = np.array(X, dtype=object)
+    except ValueError:  # lists of several depths
+        return
+    if table.ndim == 2:
+        found = _column_names(X, what) if names is None else names
+        yield from zip(found, table.T.tolist(), strict=False)
+
+
+def _values(column: list[Any]) -> set[str]:
+    """Up to three of the texts in a column; none if it has other values than texts and missing ones."""
+    found: set[str] = set()
+    for value in column:
+        if _is_missing(value):
+            continue
+        if not isinstance(value, str):
+            return set()
+        found.update([value] if len(found) < 3 else [])
+    return found
+
+
+def _two_labels(name: str, values: set[str], what: str) -> tuple[str, str] | None:
+    """The labels in a column; None if it has no text."""
+    if not values:
+        return None
+    if len(values) != 2:
+        shown = ", ".join(sorted(map(repr, values))) + (", …" if len(values) > 2 else "")
+        raise EvidenceError(
+            f"column {name!r} of {what} has the values {shown}: a variable is 0 or 1, or has two labels. For others, "
+            "make a column of each value (pandas.get_dummies)"
+        )
+    no, yes = sorted(values)
+    return no, yes
+
+
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, str):
+        return CELLS.get(value.strip().lower()) == -1
+    try:
+        return as_code(value, "") < 0
+    except EvidenceError:
+        return False
+
+
+def coded(X: Any, names: Sequence[str], labels: Labels) -> Any:
+    """A table in memory with 0 and 1 for labels."""
+    columns = dict(_columns(X, names, "the data"))
+    for name, pair in labels.items():
+        for i, value in enumerate(columns.get(name, ())):
+            if isinstance(value, str):
+                if value not in pair and not _is_missing(value):
+                    raise EvidenceError(f"row {i}: {name!r} is {brief(value)}, neither {pair[0]!r} nor {pair[1]!r}")
+                columns[name][i] = pair.index(value) if value in pair else None
+    return type(X)(columns) if is_frame(X) else np.array(list(columns.values()), dtype=object).T
+
+
 # -- files --------------------------------------------------------------------------------------------------
 
 
-def read_csv_chunks(
-    lines: Iterable[str], names: Sequence[str] | None, where: str
-) -> tuple[list[str], Iterator[np.ndarray]]:
-    """The names of the columns of a CSV table, and its rows in chunks.
-
-    A first line with only 1, 0, ? and empty entries is data; any other line names the columns.
-
-    >>> names, chunks = read_csv_chunks(["b,a\\n", "1,0\\n", "?,1\\n"], None, "x.csv")
-    >>> names, [codes.tolist() for codes in chunks]
-    (['b', 'a'], [[[1, 0], [-1, 1]]])
-    """
-    if names is None:
-        names, lines = find_names(lines, where)
-    found = _checked(list(names), where)
-    return found, _some_rows(read_csv(lines, found, rows_at_a_time(found), where, header=None), where)
-
-
-def _some_rows(chunks: Iterable[tuple[int, np.ndarray]], where: str) -> Iterator[np.ndarray]:
+def _some_rows(table: Any, where: str) -> Iterator[np.ndarray]:
     rows = 0
-    for _, codes in chunks:
+    for _, codes in table.chunks():
         rows += len(codes)
         yield codes
     if not rows:
         raise EvidenceError(f"{where} has no rows")
 
 
-def _read_csv(path: str, names: Sequence[str] | None) -> Iterator[Any]:
+def _read_file(path: Any, names: Sequence[str] | None, labels: Labels | None) -> Iterator[Any]:
     """Yields the names of the columns first, then chunks of rows."""
-    with reading(path) as file, open(file.fileno(), encoding="utf-8", newline="", closefd=False) as text:
-        found, chunks = read_csv_chunks(text, names, path)
-        yield found
-        yield from chunks
-
-
-def _read_npy(path: str, names: Sequence[str] | None) -> Iterator[Any]:
-    """Yields the names of the columns first, then chunks of rows."""
-    with reading(path) as file:
-        table = Npy(file, path)
-        found = default_names(table.columns) if names is None else list(names)
-        yield found
-        yield from table.chunks(found)
+    with open_table(path, names, labels=labels) as table:
+        yield _checked(table.variables, os.fspath(path))
+        yield from _some_rows(table, os.fspath(path))

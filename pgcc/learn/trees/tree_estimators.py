@@ -151,7 +151,7 @@ class ChowLiu(Estimator):
         """
         smoothing = check_positive("smoothing", self.smoothing, zero=True)
         rows = X.rows if isinstance(X, DataSplit) else read_rows(X, threshold=self._threshold)
-        self._keep_names(rows.names, X.named if isinstance(X, DataSplit) else has_names(X, rows))
+        self._keep_names(rows, X.named if isinstance(X, DataSplit) else has_names(X, rows))
         prior = PairCounts.even(rows.n, smoothing)
         complete = all((block.codes >= 0).all() for block in rows.blocks())
         saved_runs = Checkpoint(checkpoint, {"model": "ChowLiu", "smoothing": smoothing}, rows)
