@@ -288,30 +288,39 @@ class _Prepared:
             raise CircuitError(f"{describe(node)} has no numbers: sums have weights, and determinants matrices")
         return found
 
-    def logs(self, chart: _Chart, theta: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """log Pr of rows, all with the numbers of θ."""
+    def logs(self, chart: _Chart, theta: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, Gradients | None]:
+        """log Pr of rows, all with the numbers of θ, and Σ ∂ log Pr(row) unless a row is doubtful in float64."""
         with self._lock, tier(self.work * len(codes)):
             numbers = chart.numbers(theta)
             self.function.differentiator.update(*numbers)
-            rows = np.concatenate([codes, self.free]) if self.normalize else codes
-            found = self.function.unnormalized(rows, np.ones(len(rows)))
-            doubtful = [] if _is_sure(found, numbers) else self._doubtful(rows, numbers)
-        logs = found.logs
+            found = self.function.unnormalized(codes, np.ones(len(codes)))
+            logs, rows, sure = found.logs, codes, _is_sure(found, numbers)
+            if self.normalize:
+                total = self.function.unnormalized(self.free, np.array([float(len(codes))]))
+                logs, rows = np.append(logs, total.logs), np.concatenate([codes, self.free])
+                sure = sure and _is_sure(total, numbers)
+                found -= total
+            doubtful = [] if sure else self._doubtful(rows, numbers)
         if doubtful:
             logs[doubtful] = certain_logs(chart.circuit(self.circuit, theta), rows[doubtful], False)
-        return logs[:-1] - logs[-1] if self.normalize else logs
+        return logs[:-1] - logs[-1] if self.normalize else logs, None if doubtful else found
 
     def _doubtful(self, rows: np.ndarray, numbers: _Numbers) -> list[int]:
         """The rows whose values are not accurate in float64."""
         each = (self.function.unnormalized(rows[i : i + 1], np.ones(1)) for i in range(len(rows)))
         return [i for i, found in enumerate(each) if not _is_sure(found, numbers)]
 
-    def gradient(self, chart: _Chart, theta: np.ndarray, codes: np.ndarray, share: np.ndarray) -> np.ndarray:
-        """Σ share · ∂ log Pr(row) / ∂θ."""
-        with self._lock, tier(self.work * len(codes)):
-            numbers = chart.numbers(theta)
-            self.function.differentiator.update(*numbers)
-            found = self.function.evaluate(codes, share)
+    def gradient(
+        self, chart: _Chart, theta: np.ndarray, codes: np.ndarray, share: np.ndarray, known: Gradients | None
+    ) -> np.ndarray:
+        """Σ share · ∂ log Pr(row) / ∂θ; `known` is that with all shares 1, where `logs` found it."""
+        numbers = chart.numbers(theta)
+        if known is not None and len(share) and (share == share[0]).all() and known.spread <= _LOST:
+            found = known.times(share[0])
+        else:
+            with self._lock, tier(self.work * len(codes)):
+                self.function.differentiator.update(*numbers)
+                found = self.function.evaluate(codes, share)
         _check_derivatives(found, numbers, max(1.0, float(np.abs(share).sum())))
         return chart.gradient(theta, found.weights, found.matrices)
 
@@ -357,30 +366,31 @@ class _LogProbFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, theta: torch.Tensor, prepared: _Prepared, chart: _Chart, given: Evidence) -> torch.Tensor:
         codes, numbers = given.chunk(slice(None)).copy(), theta.detach().numpy()  # rows may be changed until `backward`
-        logs = np.empty(len(codes))
+        logs, known = np.empty(len(codes)), []
         for some, vector in _batches(numbers, len(codes)):
-            logs[some] = prepared.logs(chart, vector, codes[some])
+            logs[some], gradients = prepared.logs(chart, vector, codes[some])
+            known.append(gradients)
         for row in np.flatnonzero(np.isnan(logs))[:1].tolist():
             raise SemanticsError(
                 f"{given.describe(row)} has a negative value, or the total is not positive: with these numbers the "
                 "circuit is not a distribution"
             )
         ctx.save_for_backward(theta)
-        ctx.rest = prepared, chart, given, codes, np.isneginf(logs)
+        ctx.rest = prepared, chart, given, codes, np.isneginf(logs), known
         return torch.from_numpy(logs)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *outputs: Any) -> Any:
-        (theta,), (prepared, chart, given, codes, impossible) = ctx.saved_tensors, ctx.rest
+        (theta,), (prepared, chart, given, codes, impossible, known) = ctx.saved_tensors, ctx.rest
         share = np.ascontiguousarray(outputs[0].detach().numpy(), np.float64)
         for row in np.flatnonzero(impossible & (share != 0.0))[:1].tolist():
             raise SemanticsError(f"{given.describe(row)} has probability 0: its logarithm has no derivative")
         numbers = theta.detach().numpy()
         slopes = np.zeros_like(numbers)
-        for some, vector in _batches(numbers, len(codes)):
+        for (some, vector), gradients in zip(_batches(numbers, len(codes)), known, strict=True):
             at = some if numbers.ndim == 2 else slice(None)
-            slopes[at] = prepared.gradient(chart, vector, codes[some], share[some])
+            slopes[at] = prepared.gradient(chart, vector, codes[some], share[some], gradients)
         return torch.from_numpy(slopes), None, None, None
 
 

@@ -132,6 +132,24 @@ def test_the_gradient_is_that_of_grad():
 # -- values --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("normalize", [True, False])
+def test_a_mean_has_the_gradient_of_its_rows(normalize):
+    """Equal shares take what the forward pass has found; other shares, and rows by themselves, do not."""
+    d = pgcc.mixture([0.3, 0.7], [pgcc.dpp(L=kernel(4, seed).detach().numpy()) for seed in (1, 2)])
+    parts = sums(d)
+
+    def gradients(loss):
+        weights = doubles(0.4, 0.6)
+        loss(logprob(d, ROWS, {parts[-1]: weights}, normalize=normalize)).backward()
+        return weights.grad.numpy()
+
+    mean = gradients(lambda logs: logs.mean())
+    each = [gradients(lambda logs, row=row: logs[row]) for row in range(len(ROWS))]
+    np.testing.assert_allclose(mean, np.mean(each, axis=0), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(gradients(lambda logs: 3 * logs.sum()), 3 * np.sum(each, axis=0), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(gradients(lambda logs: logs.sum() * 0), 0, atol=0)
+
+
 def test_values_are_those_of_the_model():
     L = kernel().detach()
     model = pgcc.compile(pgcc.dpp(L=L))

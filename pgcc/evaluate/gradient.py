@@ -96,6 +96,11 @@ class Gradients:
         logs = np.concatenate([self.logs, other.logs])
         return Gradients(logs, self.weights + other.weights, self.constants + other.constants, matrices)
 
+    def times(self, share: float) -> Gradients:
+        """The gradients with every share multiplied by one number."""
+        matrices = [(a * share, b * share, c * share) for a, b, c in self.matrices]
+        return Gradients(self.logs, self.weights * share, self.constants * share, matrices, self.left, self.spread)
+
     def __isub__(self, other: Gradients) -> Gradients:
         self.spread = max(self.spread, other.spread)
         with np.errstate(invalid="ignore"):  # inf − inf is NaN, which `grad` refuses
