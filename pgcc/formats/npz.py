@@ -1,4 +1,4 @@
-"""`.npz`: a circuit as a few flat arrays, for large circuits; or (read only) the kernel of a DPP, see `kernels`.
+"""`.npz`: a circuit as a few flat arrays, for large circuits; or (read only) the kernel of a DPP, see `matrices`.
 
 No pickles; every index is checked before it is used.
 
@@ -30,8 +30,8 @@ import numpy as np
 
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, FormatError
-from pgcc.formats import kernels
 from pgcc.formats.io import DAMAGE, Archive, read_bytes, reason_of
+from pgcc.formats.matrices import Kernel, check_kind, kernel_in, process_of
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op, const, det, product, var, weighted_sum
@@ -151,17 +151,17 @@ def read(
 ) -> Circuit:
     """The circuit in an `.npz` file, or the determinantal point process of a kernel that it holds.
 
-    The options are for kernels, as in `pgcc.formats.kernels.read`.
+    The options are for kernels, as in `pgcc.formats.matrices.read`.
     """
-    kernels.check_kind(path, kernel)
+    check_kind(path, kernel)
     data = read_bytes(path)
     try:
         archive = Archive(data)
-        found = kernels.kernel_in(archive, kernel) or circuit_in(archive)
+        found = kernel_in(archive, kernel) or circuit_in(archive)
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
-    if isinstance(found, kernels.Kernel):
-        return kernels.process_of(path, found, names, symmetric=symmetric, nearest=nearest, rank=rank)
+    if isinstance(found, Kernel):
+        return process_of(path, found, names, symmetric=symmetric, nearest=nearest, rank=rank)
     if kernel is not None or names is not None or rank is not None or nearest or not symmetric:
         raise FormatError(f"{path} holds a circuit: options of kernels mean nothing for it")
     return found
