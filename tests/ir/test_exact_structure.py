@@ -284,7 +284,7 @@ def test_a_kernel_that_is_a_dpp_is_kept(features):
 
 def test_a_kernel_that_is_none_but_for_rounding_is_replaced_loudly(features):
     L = features @ features.T
-    with pytest.warns(UserWarning, match=r"L of 30 items has rank 6 .* 24 eigenvalues are taken for 0.*rank='full'"):
+    with pytest.warns(UserWarning, match=r"L of 30 items has rank 6 .* 24 eigenvalues are taken for 0.*rank 'full'"):
         g = pgcc.dpp(L=L)
     assert g.root.matrices[0].shape == (6, 6)
     for same in (g, pgcc.mixture([0.5, 0.5], [g, pgcc.parse("x1")])):
