@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from pgcc.errors import CircuitError, EvidenceError, KnowsOtherWords, brief, plural
@@ -30,6 +29,7 @@ from pgcc.ir.node import product as product_node
 from pgcc.ir.numbers import Number, as_number, is_number, reciprocal
 from pgcc.ir.operands import check_decomposable
 from pgcc.ir.printer import describe
+from pgcc.locks import cached_property
 from pgcc.passes.homogenize import homogenize, smooth
 
 if TYPE_CHECKING:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
-from pgcc.locks import new_lock
+from pgcc.ir.circuit import Circuit
+from pgcc.locks import cached_property, importing, new_lock
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
@@ -29,7 +32,7 @@ failed = 0
 for _ in range(10):
     child = os.fork()
     if child == 0:
-        signal.alarm(5)
+        signal.alarm(60)
         ask()
         os._exit(0)
     failed += os.waitpid(child, 0)[1] != 0
@@ -102,4 +105,55 @@ def test_a_lock_of_the_thread_that_forks_stays_its_own() -> None:
             os._exit(0 if free and lock._is_owned() else 1)
         assert os.waitpid(child, 0)[1] == 0
     ended.set()
+    thread.join()
+
+
+def answers_in_a_child(ask) -> bool:
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        ask()
+        os._exit(0)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def test_a_property_that_another_thread_computes() -> None:
+    """Python 3.11 has one lock for all objects of a class; a child that parsed a text sometimes waited for ever."""
+    begun, ended = threading.Event(), threading.Event()
+
+    class Slow:
+        def __init__(self, waits: bool):
+            self.waits = waits
+
+        @cached_property
+        def value(self) -> int:
+            if self.waits:
+                begun.set()
+                ended.wait()
+            return 1
+
+    thread = threading.Thread(target=lambda: Slow(True).value)
+    thread.start()
+    begun.wait()
+    assert answers_in_a_child(lambda: Slow(False).value)
+    ended.set()
+    thread.join()
+    assert isinstance(vars(Circuit)["root"], cached_property)
+
+
+def test_a_fork_waits_for_imports() -> None:
+    """A module that another thread had begun to import stayed locked in the child, and half imported."""
+    begun, ended = threading.Event(), []
+
+    def work() -> None:
+        with importing:
+            begun.set()
+            time.sleep(0.2)
+            ended.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    begun.wait()
+    assert answers_in_a_child(lambda: importing.acquire(blocking=False) or os._exit(1))
+    assert ended
     thread.join()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from pgcc.arrays import as_array, is_frame, is_pandas, is_sparse
 from pgcc.data.text import parse_evidence, parse_names
 from pgcc.errors import EvidenceError, brief
 from pgcc.ir.names import find_variable, hint, some
+from pgcc.locks import cached_property
 
 _MEANING = "1 (in), 0 (out) or −1 / None / NaN (unobserved)"
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from pgcc.ir.circuit import Circuit, built_flat
 from pgcc.ir.facts import is_monotone
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import UNIT, Number
+from pgcc.locks import cached_property
 from pgcc.program.determinant import DetStructure
 from pgcc.program.lower import Form, affine_forms
 from pgcc.rings.kernels.counting import linear_factors

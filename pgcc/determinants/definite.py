@@ -17,7 +17,6 @@ powers of 2. With a lower triangular W of doubles, W·N·Wᵀ ≈ I, everything 
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from flint import arb
 from pgcc.determinants.slices import MOST_ROWS, UP, Sum, cut, largest, minus_product, rounding, row_sum
 from pgcc.exact.precision import ball_parts, precision
 from pgcc.ir.numbers import UNIT
+from pgcc.locks import cached_property
 from pgcc.progress import waiting
 
 # Slices of W, of the inverse, and of every correction to it.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +29,7 @@ from pgcc.determinants.kernels.plan import (
     FloatLayout,
     Found,
 )
-from pgcc.locks import new_lock
+from pgcc.locks import cached_property, new_lock
 from pgcc.program.determinant import DetStructure, Laplacian
 
 Value = tuple[float, int, float]  # mantissa, binary exponent, relative error

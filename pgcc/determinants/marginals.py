@@ -7,7 +7,6 @@ too large are reported as uncertain. `evaluate/marginals` calls this.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from pgcc.determinants.kernels.plan import Children
 from pgcc.determinants.kernels.staged import run_tail
 from pgcc.determinants.staged import Staged, padded
 from pgcc.ir.numbers import add
+from pgcc.locks import cached_property
 from pgcc.program.program import DETIN, DETMAG, DetInstruction, Program
 from pgcc.program.reverse import result_slots, reverse, variables_in_complements
 from pgcc.rings.float64.kernels.evidence import STEP, Rows, pack_block

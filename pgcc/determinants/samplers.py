@@ -9,7 +9,6 @@ tables whose distribution is within `TOLERANCE` in total variation, or None. `ev
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import compress
 
 import numpy as np
@@ -23,6 +22,7 @@ from pgcc.ir.matrix import Matrix
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import tier
 from pgcc.linalg import eigh, eigvalsh
+from pgcc.locks import cached_property
 from pgcc.program.determinant import DetStructure, Laplacian
 
 # Eigenvalues down to minus this, relative to the largest, are taken for rounded zeros.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from pgcc.determinants.kernels.observed import PADDING
 from pgcc.determinants.kernels.staged import run_staged, run_tail
 from pgcc.errors import PgccError
 from pgcc.ir.numbers import add
+from pgcc.locks import cached_property
 from pgcc.program.dependence import needed_slots
 from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, Program
 from pgcc.program.split import split_at_determinants

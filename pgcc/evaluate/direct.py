@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from pgcc.certify import budget
@@ -14,6 +12,7 @@ from pgcc.determinants.staged import Staged
 from pgcc.ir.numbers import add
 from pgcc.ir.scaled_numbers import split_numbers
 from pgcc.kernels.walk import instructions_of
+from pgcc.locks import cached_property
 from pgcc.program.program import LOWERED, Program
 from pgcc.program.schedule import schedule
 from pgcc.rings.float64.kernels.evidence import STEP

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
@@ -24,6 +23,7 @@ from pgcc.evaluate.kernels.gradients import add_float64_gradients, add_scaled_gr
 from pgcc.ir.numbers import UNIT, absolute
 from pgcc.ir.scaled_numbers import split_doubles
 from pgcc.kernels.walk import instructions_of
+from pgcc.locks import cached_property
 from pgcc.program.program import ARITHMETIC, DET, DETBAR, NAMES, DetInstruction, Program
 from pgcc.program.reverse import adjoints, terms_of
 from pgcc.rings.float64.kernels.evidence import STEP, Rows, pack_block

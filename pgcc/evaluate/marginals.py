@@ -7,7 +7,6 @@ Programs with determinants are in `determinants.marginals`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from pgcc.certify.certificate import gamma_of
 from pgcc.determinants.marginals import StagedMarginals, has_partials
 from pgcc.evaluate.direct import Float64, split_constants
 from pgcc.kernels.walk import instructions_of
+from pgcc.locks import cached_property
 from pgcc.program.program import ARITHMETIC, Program
 from pgcc.program.reverse import result_slots, reverse
 from pgcc.program.schedule import schedule

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ from pgcc.evaluate.kernels.sampling import Choices, Links, Numbers, Stream, choi
 from pgcc.ir.flat import starts
 from pgcc.kernels.policy import tier
 from pgcc.kernels.walk import Operations, instructions_of, number_system, walk, walk_in_python
-from pgcc.locks import new_lock
+from pgcc.locks import cached_property, new_lock
 from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, DetInstruction, Program
 from pgcc.rings.kernels.scaled import RADIX, Constants, Scaled
 

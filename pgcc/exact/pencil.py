@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +33,7 @@ from pgcc.exact.balls import ball, ball_determinant, flat, rational
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node
 from pgcc.ir.numbers import Number
+from pgcc.locks import cached_property
 
 Sparse = list[tuple[int, Any]]  # the indices and values of the nonzero entries of a vector
 Term = tuple[Any, Sparse, Sparse]  # f·u·vᵀ

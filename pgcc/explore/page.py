@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +17,7 @@ from pgcc.errors import EvidenceError, PgccError, plural
 from pgcc.explore.contents import described, page_program, program_arrays
 from pgcc.explore.packing import pack
 from pgcc.formats.io import as_path, replacing
+from pgcc.locks import cached_property
 
 # The modules of the page, each after those that it imports.
 SCRIPTS = (

@@ -21,7 +21,6 @@ import math
 import os
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ from pgcc.ir.facts import find_uneven_sums
 from pgcc.ir.flat_builder import FlatBuilder
 from pgcc.ir.node import Node
 from pgcc.ir.numbers import Number
+from pgcc.locks import cached_property
 
 __all__ = ["read", "write"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from pgcc.ir.numbers import as_number, is_number, power, reciprocal
 from pgcc.ir.scopes import Scopes
 from pgcc.ir.spelling import MAX_BITS, power_bits
 from pgcc.ir.terms import Term, added, multiplied, negated, node_of, sealed
+from pgcc.locks import cached_property
 
 if TYPE_CHECKING:
     import networkx

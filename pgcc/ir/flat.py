@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from pgcc.ir.node import Node, Op, identity, intern
 from pgcc.ir.numbers import Number, nearest_float
+from pgcc.locks import cached_property
 
 Entry = tuple[Op, tuple[int, ...], Any]  # operation, positions of the children, data
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from pgcc.ir.flat import Flat, make_nodes, starts
 from pgcc.ir.node import Node, Op, identity
 from pgcc.ir.numbers import Number, as_number
+from pgcc.locks import cached_property
 
 
 class FlatBuilder:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import importlib
-import os
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +18,8 @@ from numba.core.runtime import rtsys
 from numba.core.typing.templates import infer, infer_global, make_intrinsic_template
 from numba.extending import models, register_model
 
+from pgcc.locks import fork_waits_for
+
 __all__ = [
     "Cache",
     "KernelType",
@@ -31,11 +32,7 @@ __all__ = [
     "to_bytes",
 ]
 
-# A child in which a thread that is not there holds Numba's lock would wait for ever, so a fork waits for compilation to
-# end.
-if hasattr(os, "register_at_fork"):
-    _lock = global_compiler_lock._lock
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+fork_waits_for(global_compiler_lock._lock)  # compilation ends before a fork
 
 # Kernels that others call at their address, by symbol: the module, the name and the types of arguments.
 _symbols: dict[str, tuple[str, str, Any]] = {}

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgcc.kernels.folder import kept_kernels
-from pgcc.locks import new_lock
+from pgcc.locks import cached_property, importing, new_lock
 
 # nogil: Python threads run kernels side by side, which survives fork and concurrent calls, unlike Numba's own.
 # no_cfunc_wrapper: nobody calls a kernel from C; the wrapper for it would take a tenth of the time to compile a kernel.
@@ -117,7 +117,7 @@ class Kernel:
                     self._dispatcher = _make_dispatcher(self.py_func, self.options)
         return self._dispatcher
 
-    @functools.cached_property
+    @cached_property
     def _numba_type_(self) -> Any:
         """What the kernel is in the code of another."""
         from pgcc.kernels.numba_private import KernelType, SeparateKernelType
@@ -128,7 +128,7 @@ class Kernel:
             return self._inner_dispatcher._numba_type_
         return KernelType(self._inner_dispatcher)
 
-    @functools.cached_property
+    @cached_property
     def _inner_dispatcher(self) -> Any:
         """What Numba makes of the function for other kernels."""
         if self._separate:
@@ -162,9 +162,10 @@ class Kernel:
         return _chosen == "auto" and _tier.work <= patience.work and _seconds < patience.seconds
 
     def _only_entry(self, args: tuple[Any, ...]) -> Callable[..., Any]:
+        dispatcher = self.dispatcher
         from pgcc.kernels.numba_private import entry_point
 
-        found = entry_point(self.dispatcher, args)
+        found = entry_point(dispatcher, args)
         assert self._entry in (None, found), f"{self!r} was called with arguments of other types than before"
         return found
 
@@ -213,11 +214,12 @@ def before_compiling(register: Callable[[], None]) -> Callable[[], None]:
 
 
 def _make_dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    from numba import njit
+    with importing:
+        from numba import njit
 
-    from pgcc.kernels.cache import KernelCache
-    from pgcc.kernels.numba_private import keep
+        from pgcc.kernels.cache import KernelCache
+        from pgcc.kernels.numba_private import keep
 
-    while _registrations:
-        _registrations.pop()()
-    return keep(njit(**options)(function), KernelCache(function, options))
+        while _registrations:
+            _registrations.pop()()
+        return keep(njit(**options)(function), KernelCache(function, options))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,6 +16,7 @@ from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node
 from pgcc.ir.numbers import UNIT
 from pgcc.linalg import surely_definite
+from pgcc.locks import cached_property
 
 _NORMAL, _ORDINARY = 2.0**-960, 2.0**-400
 # The most numbers in matrices that are compared as rationals.

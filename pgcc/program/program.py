@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -32,6 +31,7 @@ import numpy as np
 from pgcc.errors import PgccError
 from pgcc.ir.flat import spread, starts
 from pgcc.ir.numbers import Number
+from pgcc.locks import cached_property
 from pgcc.program.determinant import DetStructure
 
 LEAF, SUM, TIMES, DET, DETMAG, DETBAR, DETIN, LOOKUP, PAIR = range(9)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from pgcc.data.evidence import Evidence, read_names
 from pgcc.errors import SemanticsError
 from pgcc.evaluate.parallel import for_chunks
 from pgcc.ir.circuit import Circuit
+from pgcc.locks import cached_property
 from pgcc.queries.probability import ProbabilityPlan, probabilities
 from pgcc.rings.posteriors import shares
 from pgcc.rings.values import Values

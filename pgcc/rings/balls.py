@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from pgcc.exact.pencil import BALLS, RATIONALS, Ring, interpolated
 from pgcc.exact.precision import FIRST_BITS, ZERO_BITS, ball_parts, doubled, flint_lock, fraction_parts, precision
 from pgcc.exact.tape import Layouts, Tape, bits_of_value, make_tape, run_tape
 from pgcc.ir.circuit import Circuit
+from pgcc.locks import cached_property
 from pgcc.rings.values import Values
 
 MOST_BITS = 1 << 15  # of the working precision

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
+from pgcc.locks import cached_property
 from pgcc.model import Model, compile
 from pgcc.pc import PC
 from pgcc.validity.check import TOTAL_TOLERANCE, check

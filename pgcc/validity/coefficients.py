@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from types import SimpleNamespace
 from typing import assert_never
 
@@ -26,6 +25,7 @@ from pgcc.evaluate.kernels.coefficients import invert_corners, write_rows
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op, const, rebuild, weighted_sum
 from pgcc.ir.numbers import absolute, nearest_float
+from pgcc.locks import cached_property
 from pgcc.rings.residues import MOST_CHANCE, LongResidues, Residues, rounds_of_test
 from pgcc.rings.values import Values
 

@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op
 from pgcc.ir.printer import describe
+from pgcc.locks import cached_property
 from pgcc.validity.definite import Rows, find_witness
 from pgcc.validity.extraction import Sign, sign_of_combination
 from pgcc.validity.proof import Proof

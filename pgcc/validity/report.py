@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from pgcc.errors import ProofError, plural
 from pgcc.ir.circuit import Circuit
+from pgcc.locks import cached_property
 from pgcc.validity.dependence import judge_dependence
 from pgcc.validity.proof import Proof, verify
 from pgcc.validity.provenance import Certificate

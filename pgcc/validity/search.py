@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
@@ -22,6 +21,7 @@ from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import nearest_float
+from pgcc.locks import cached_property
 from pgcc.rings.values import Values
 from pgcc.validity.coefficients import magnitudes
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from pgcc.evaluate.distinct import number_rows
 from pgcc.learn.kernels.encoded_tables import Table
 from pgcc.learn.tables.packed_rows import BLOCK, FEW, Rows, batches, shuffled, tally, unpack
+from pgcc.locks import cached_property
 
 
 @dataclass(frozen=True)

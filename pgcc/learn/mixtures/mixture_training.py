@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from pgcc.learn.mixtures.encoding import Grouped
 from pgcc.learn.mixtures.initialization import prior_codes, start_by_em
 from pgcc.learn.mixtures.mixture_likelihood import MixtureLikelihood, log_likelihoods
 from pgcc.learn.mixtures.recipes import Recipe
+from pgcc.locks import cached_property
 
 
 class MixtureProblem:

@@ -10,12 +10,12 @@ import mmap
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import IO, NamedTuple, Self
 
 import numpy as np
 
 from pgcc.errors import EvidenceError, PgccError
+from pgcc.locks import cached_property
 
 # If the distinct rows have more than FEW entries (rows × variables), all rows are kept. BLOCK: the entries of a block.
 FEW, BLOCK = 1 << 24, 1 << 21

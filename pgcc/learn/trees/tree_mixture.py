@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from pgcc.learn.common.checkpoint import State
 from pgcc.learn.kernels import tree_passes as kernels
 from pgcc.learn.tables.packed_rows import Rows
 from pgcc.learn.trees.pair_counts import PairCounts
+from pgcc.locks import cached_property
 
 # Conditional probabilities stay this far from 0 and 1.
 _LEAST = 1e-12

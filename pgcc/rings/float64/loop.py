@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 
 from pgcc.certify.certificate import Analysis, Certificate
+from pgcc.locks import cached_property
 from pgcc.program.condense import MOST_VARIABLES, Condensed, Tables, condense, state_numbers, states
 from pgcc.program.program import Code, Program
 from pgcc.rings.float64.kernels.evidence import STEP
