@@ -24,7 +24,7 @@ from pgcc.ir.operands import check_decomposable
 from pgcc.program.determinant import DetStructure
 from pgcc.program.program import DET, LEAF, SUM, TIMES, Code, Program
 
-# The operations that the page runs, by the numbers that they have in `evaluator.js`.
+# The operations that the page runs, by the numbers that they have in `decode.js`.
 OPERATIONS = (LEAF, SUM, TIMES, DET)
 
 # A page that answers a click within about a second has at most this many variables, arguments of instructions, and

@@ -272,7 +272,7 @@ def test_the_circuit_by_keyboard(browser, tmp_path):
     assert "value 1" in active(browser)
     page.click(0)
     assert "value 0.4" in page.find("#circuit .node.focus").get_attribute("aria-label")
-    view = "document.querySelector('#circuit svg').getAttribute('viewBox')"
+    view = "document.querySelector('#circuit svg').style.width"
     before = page.ask(view)
     page.find("#circuit .node.focus").send_keys("+")
     assert page.ask(view) != before

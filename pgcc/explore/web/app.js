@@ -187,6 +187,7 @@ class App {
     if (!this.possible) return part("sizes").replaceChildren(sizesNote("Nothing to show for impossible evidence."));
     const work = sizeWork(this.evaluator);
     if (work < MOST_WORK) return this.findSizes();
+    if (work === Infinity) return part("sizes").replaceChildren(sizesNote("Too large for this page: ask model.cardinality(evidence)."));
     const button = make("button", { type: "button", onclick: () => this.findSizes() }, "Compute it");
     return part("sizes").replaceChildren(sizesNote(`This takes about ${Math.ceil(work / 4e8)} seconds here.`, button));
   }

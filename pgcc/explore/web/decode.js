@@ -1,5 +1,8 @@
 // The model that is written into the page: arrays of numbers (see packing.py) and what is said about them.
 
+// The operations, by the numbers that contents.py writes.
+export const LEAF = 0, SUM = 1, TIMES = 2, DET = 3;
+
 const KINDS = { uint8: Uint8Array, int32: Int32Array, float64: Float64Array };
 
 /** The arrays that `pack` wrote, by name. */
@@ -57,9 +60,12 @@ export async function decodeProgram(packed, about) {
     u: matrix(det.children),
     v: matrix(det.children),
   }));
+  const start = starts(arrays.start), { op, args } = arrays;
   return {
     ...arrays,
-    start: starts(arrays.start),
+    start,
+    /** The values that instruction i reads: its arguments, without the number of a leaf or of a determinant. */
+    slots: (i) => args.subarray(op[i] === LEAF || op[i] === DET ? start[i] + 1 : start[i], start[i + 1]),
     firstWeight: starts(arrays.firstWeight),
     dets,
     root: about.root,

@@ -1,11 +1,11 @@
 // The program of a model, run forwards for the probability of evidence and backwards for the marginals of everything
 // else. All numbers are scaled, and carry a bound on their error (scaled.js).
 
+import { DET, LEAF, SUM, TIMES } from "./decode.js";
 import { Determinant } from "./determinant.js";
 import { Scaled, UNIT, quotient, relativeError } from "./scaled.js";
 
 export const OUT = 0, IN = 1, OPEN = 2;
-export const LEAF = 0, SUM = 1, TIMES = 2, DET = 3; // contents.py writes these numbers
 
 export class Evaluator {
   constructor(program) {
@@ -22,15 +22,11 @@ export class Evaluator {
 
   /** Which values depend on some z: only their derivatives are wanted. */
   findNeeded() {
-    const { op, start, args, leafVariable, leaf, length } = this.program;
-    const needed = new Uint8Array(length);
+    const { op, start, args, slots, leafVariable, leaf, length } = this.program, needed = new Uint8Array(length);
     for (let i = 0; i < length; i++) {
-      if (op[i] === LEAF) {
-        const l = args[start[i]];
-        needed[i] = leafVariable[l] >= 0 && leaf[3 * l + 1] !== 0 ? 1 : 0;
-      } else {
-        for (let j = start[i] + (op[i] === DET ? 1 : 0); j < start[i + 1] && !needed[i]; j++) needed[i] = needed[args[j]];
-      }
+      const l = args[start[i]];
+      if (op[i] === LEAF) needed[i] = leafVariable[l] >= 0 && leaf[3 * l + 1] !== 0 ? 1 : 0;
+      else needed[i] = slots(i).some((slot) => needed[slot]) ? 1 : 0;
     }
     return needed;
   }
@@ -76,9 +72,8 @@ export class Evaluator {
   }
 
   determinant(i) {
-    const { start, args } = this.program;
-    const slots = args.subarray(start[i] + 1, start[i + 1]);
-    this.determinants[args[start[i]]].evaluate(this.values, slots, i);
+    const { start, args, slots } = this.program;
+    this.determinants[args[start[i]]].evaluate(this.values, slots(i), i);
   }
 
   /** ∂g/∂z_i · z_i for every open variable, after `evaluate`: Pr(evidence, i in), up to the total. */

@@ -1,10 +1,10 @@
 // The graph of a random spanning tree: every edge as wide as its probability, to be put in or out by a click.
 
 import { IN, OPEN, OUT } from "./evaluator.js";
-import { draw, marginalText } from "./text.js";
+import { draw, marginalText, onKey } from "./text.js";
 import { NEXT, STATES } from "./variables.js";
 
-const MARGIN = 34;
+const EDGE = 34;
 
 export class GraphView {
   constructor(canvas, graph, names, change) {
@@ -13,10 +13,10 @@ export class GraphView {
     const [x, y] = canvas.clientWidth < 560 ? [graph.y, graph.x] : [graph.x, graph.y]; // on a narrow page it stands upright
     const width = Math.max(...x), height = Math.max(...y);
     const size = Math.max(420, Math.min(900, 1.1 * (canvas.clientWidth || 800)));
-    this.at = (node) => [MARGIN + x[node] * size, MARGIN + y[node] * size];
+    this.at = (node) => [EDGE + x[node] * size, EDGE + y[node] * size];
     const radius = Math.max(8, Math.min(15, (0.14 * size) / Math.sqrt(graph.nodes.length)));
     this.svg = draw("svg", {
-      viewBox: `0 0 ${width * size + 2 * MARGIN} ${Math.max(height * size, 120) + 2 * MARGIN}`, role: "group",
+      viewBox: `0 0 ${width * size + 2 * EDGE} ${Math.max(height * size, 120) + 2 * EDGE}`, role: "group",
       "aria-label": "Graph: arrow keys go from edge to edge, Enter changes one",
     });
     this.radius = radius;
@@ -61,15 +61,12 @@ export class GraphView {
       this.edges[to].group.setAttribute("tabindex", 0);
       this.edges[to].group.focus();
     };
-    const acts = {
+    onKey(event, {
       ArrowRight: () => go((at + 1) % count), ArrowDown: () => go((at + 1) % count),
       ArrowLeft: () => go((at + count - 1) % count), ArrowUp: () => go((at + count - 1) % count),
       Enter: () => this.cycle(at), " ": () => this.cycle(at),
       1: () => this.change(variable, IN), 0: () => this.change(variable, OUT), Backspace: () => this.change(variable, OPEN),
-    };
-    if (!(event.key in acts)) return;
-    event.preventDefault();
-    acts[event.key]();
+    });
   }
 
   update(answer) {

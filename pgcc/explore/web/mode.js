@@ -2,7 +2,8 @@
 // circuits whose sums are deterministic (the largest term everywhere), and where a search comes to its end: a set is
 // never more probable than what is known of it. Otherwise the best set that was found is returned, and is called so.
 
-import { DET, Evaluator, IN, OPEN, OUT } from "./evaluator.js";
+import { DET } from "./decode.js";
+import { Evaluator, IN, OPEN, OUT } from "./evaluator.js";
 import { fromTheRoot } from "./sampler.js";
 import { logarithm } from "./scaled.js";
 import { heaviestTree } from "./trees.js";

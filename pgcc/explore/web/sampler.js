@@ -2,7 +2,8 @@
 // negative: at random for samples, the largest for the most probable set. Where numbers are negative (or determinants
 // have a size), samples are drawn one variable after another instead, each by its marginal given those before.
 
-import { IN, LEAF, OPEN, OUT, SUM, TIMES } from "./evaluator.js";
+import { LEAF, SUM, TIMES } from "./decode.js";
+import { IN, OPEN, OUT } from "./evaluator.js";
 import { shiftBy } from "./scaled.js";
 
 /** Random numbers in [0, 1) that a seed fixes (sfc32). */

@@ -3,36 +3,30 @@
 // polynomial of a determinant is found from its values at roots of unity, accurate relative to its largest coefficient.
 
 import { Determinant } from "./determinant.js";
-import { DET, IN, LEAF, OPEN, SUM, TIMES } from "./evaluator.js";
+import { DET, LEAF, SUM, TIMES } from "./decode.js";
+import { IN, OPEN } from "./evaluator.js";
 import { UNIT, multiplyComplex, quotient, relativeError, shiftBy } from "./scaled.js";
 
 const MOST_COEFFICIENTS = 1e8; // at a time
 
 /** Of the last instruction that reads a value: when it may be forgotten. */
-function lastReaders({ op, start, args, length }) {
+function lastReaders({ slots, length }) {
   const last = Int32Array.from({ length }, (_, i) => i);
-  for (let i = 0; i < length; i++) {
-    if (op[i] !== LEAF) for (let j = start[i] + (op[i] === DET ? 1 : 0); j < start[i + 1]; j++) last[args[j]] = i;
-  }
+  for (let i = 0; i < length; i++) for (const slot of slots(i)) last[slot] = i;
   return last;
 }
 
 /** For every value, the largest number of open variables that can be in, by the structure of the program. */
 function formalDegrees({ program, codes, determinants }) {
-  const { op, start, args, leafVariable, leaf, length } = program, degree = new Float64Array(length);
+  const { op, start, args, slots, leafVariable, leaf, length } = program, degree = new Float64Array(length);
   for (let i = 0; i < length; i++) {
-    const first = start[i], of = Array.from(args.subarray(first, start[i + 1]), (slot) => degree[slot]);
-    if (op[i] === LEAF) {
-      const l = args[first];
-      degree[i] = leafVariable[l] >= 0 && codes[leafVariable[l]] === OPEN && leaf[3 * l + 1] !== 0 ? 1 : 0;
-    } else if (op[i] === TIMES) {
-      degree[i] = of.reduce((sum, d) => sum + d, 0);
-    } else if (op[i] === SUM) {
-      degree[i] = of.reduce((most, d) => Math.max(most, d), 0);
-    } else {
-      const { children, rank } = determinants[args[first]], out = of.slice(1 + children);
-      const gains = out.map((d, c) => Math.max(0, of[1 + c] - d)).sort((a, b) => b - a);
-      degree[i] = [...out, ...gains.slice(0, rank)].reduce((sum, d) => sum + d, 0);
+    const of = Array.from(slots(i), (slot) => degree[slot]), l = args[start[i]];
+    if (op[i] === LEAF) degree[i] = leafVariable[l] >= 0 && codes[leafVariable[l]] === OPEN && leaf[3 * l + 1] !== 0 ? 1 : 0;
+    else if (op[i] === TIMES) degree[i] = of.reduce((sum, d) => sum + d, 0);
+    else if (op[i] === SUM) degree[i] = of.reduce((most, d) => Math.max(most, d), 0);
+    else {
+      const { children: k, rank } = determinants[l], gains = of.slice(0, k).map((d, c) => Math.max(0, d - of[k + c]));
+      degree[i] = [...of.slice(k), ...gains.sort((a, b) => b - a).slice(0, rank)].reduce((sum, d) => sum + d, 0);
     }
   }
   return degree;
@@ -40,21 +34,23 @@ function formalDegrees({ program, codes, determinants }) {
 
 /** About how many multiplications the distribution takes; Infinity if it takes too much memory. */
 export function sizeWork(evaluator) {
-  const { program, determinants } = evaluator, { op, start, args, length } = program;
+  const { program, determinants } = evaluator, { op, start, args, slots, length } = program;
   const degree = formalDegrees(evaluator), last = lastReaders(program), freed = new Float64Array(length + 1);
   let work = 0, kept = 0;
   for (let i = 0; i < length; i++) {
     const size = degree[i] + 1;
+    let sum = 0; // of the degrees before
     kept += size - freed[i];
     freed[last[i] + 1] += size;
     if (kept > MOST_COEFFICIENTS) return Infinity;
-    if (op[i] === DET && degree[i] > 0) {
+    if (op[i] === DET) {
       const { rank, borders, circle } = determinants[args[start[i]]];
-      work += 2 * size * ((circle?.degree ?? 0) + 1) * (rank + borders) ** 3;
+      work += size > 1 ? 2 * size * ((circle?.degree ?? 0) + 1) * (rank + borders) ** 3 : 0;
+      continue;
     }
-    for (let j = start[i], sum = 0; j < start[i + 1] && (op[i] === SUM || op[i] === TIMES); j++) {
-      work += op[i] === SUM ? degree[args[j]] + 1 : (sum + 1) * (degree[args[j]] + 1);
-      sum += degree[args[j]];
+    for (const slot of slots(i)) {
+      work += (op[i] === SUM ? 1 : sum + 1) * (degree[slot] + 1);
+      sum += degree[slot];
     }
   }
   return work;
@@ -119,7 +115,7 @@ class Series {
 
   /** From the values at roots of unity, of which half are the conjugates of the others. */
   *determinant(i) {
-    const { evaluator, program } = this, slots = program.args.subarray(program.start[i] + 1, program.start[i + 1]);
+    const { evaluator, program } = this, slots = program.slots(i);
     const det = evaluator.determinants[program.args[program.start[i]]], known = evaluator.values.at(i);
     const count = this.degree[i] + 1, there = new Determinant(det), points = [];
     if (count === 1) return polynomial([known.m], known.e, known.x);

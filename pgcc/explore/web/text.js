@@ -24,6 +24,13 @@ function furnish(element, attributes, children) {
   return element;
 }
 
+/** What a key does, by its name. */
+export function onKey(event, acts) {
+  if (!(event.key in acts)) return;
+  event.preventDefault();
+  acts[event.key]();
+}
+
 const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
 /** An integer as an exponent. */

@@ -1,7 +1,7 @@
 // The list of variables: a bar for each, in groups, with search and sorting, by mouse, touch and keyboard.
 
 import { IN, OPEN, OUT } from "./evaluator.js";
-import { counted, make, marginalText } from "./text.js";
+import { counted, make, marginalText, onKey } from "./text.js";
 
 /** What codes are called, and which one a click makes of each. */
 export const STATES = { [IN]: "in", [OUT]: "out", [OPEN]: "open" };
@@ -86,16 +86,13 @@ export class VariablesView {
     const variable = Number(item.dataset.variable);
     const rows = [...this.root.querySelectorAll(".row")], at = rows.indexOf(item);
     const go = (to) => rows[Math.max(0, Math.min(rows.length - 1, to))].querySelector(".bar").focus();
-    const acts = {
+    onKey(event, {
       ArrowDown: () => go(at + 1), ArrowUp: () => go(at - 1), Home: () => go(0), End: () => go(rows.length - 1),
       PageDown: () => go(at + 10), PageUp: () => go(at - 10),
       1: () => this.change(variable, IN), i: () => this.change(variable, IN),
       0: () => this.change(variable, OUT), o: () => this.change(variable, OUT),
       Backspace: () => this.change(variable, OPEN), Delete: () => this.change(variable, OPEN),
-    };
-    if (!(event.key in acts)) return;
-    event.preventDefault();
-    acts[event.key]();
+    });
   }
 
   /** Which rows are shown, in which order. */
