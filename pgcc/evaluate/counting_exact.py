@@ -4,10 +4,6 @@ For the distribution of a count, z_i is t for the unobserved variables in T. In 
 is t^(d + 1) for the variables observed in (the set A), where d is the largest degree that the variables in T can add.
 Then the wanted coefficients are those of t^(|A|·(d + 1)) and the powers after it.
 
-A determinant with entries that are linear in t is det(P + t·D), with D = Q − P. It is computed from the elementary
-symmetric polynomials e_k of the eigenvalues of Q⁻¹·D, as a polynomial in t − 1. Other determinants are interpolated
-from their values at points.
-
 For the moments of a count N, z_i is 1 + ε, and only the first coefficients are kept: those of ε^k are E[C(N, k)], times
 Pr(row), because E[t^N] at t = 1 + ε is E[Σ_k C(N, k)·ε^k]. This is linear in the circuit.
 """
@@ -19,24 +15,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from flint import acb, arb, arb_poly, fmpq, fmpq_mat, fmpq_poly
+from flint import arb, arb_poly, fmpq, fmpq_poly
 
 from pgcc.errors import PrecisionError
-from pgcc.exact.ball_coefficients import elementary_symmetric
 from pgcc.exact.balls import fraction
-from pgcc.exact.pencil import BALLS, Determinant, Pencil, interpolated
 from pgcc.exact.precision import FIRST_BITS, ZERO_BITS, ball_parts, doubled, flint_lock, fraction_parts, precision
-from pgcc.exact.tape import Tape, run_tape
-from pgcc.ir.node import Op
+from pgcc.exact.series import Truncated, expand
+from pgcc.exact.tape import Tape
 from pgcc.rings.balls import MOST_BITS, MOST_EXACT_BITS, Exact
 from pgcc.rings.counts import Counts
 from pgcc.rings.values import Values
 
 # Rationals with fewer bits are computed as soon as a ball is uncertain: mostly, its value is 0.
 _FEW_EXACT_BITS = 1 << 18
-# Determinants of a lower degree are interpolated, even if they are linear in t.
-_FEW_POINTS = 8
-_MOST_POINTS = 5_000
 # The coefficients from which the first four moments follow.
 _MOMENTS = 5
 
@@ -158,18 +149,14 @@ class CountingExact:
             first = sum(code == 1 for code in codes) * stride
         length = first + size
         zero, one = number(0), number(1)
-        t, inside = _Series(poly([origin, 1]), length), one
+        t, inside = Truncated(poly([origin, 1]), length), one
         if stride:
-            inside = _Series(poly([0] * stride + [1]), length)
+            inside = Truncated(poly([0] * stride + [1]), length)
         literals: dict[tuple[str, bool], Any] = {}
         for name, code, count in zip(exact.circuit.variables, codes, times, strict=True):
             literals[name, False] = inside if code == 1 else zero if code == 0 else math.prod([t] * count, start=one)
             literals[name, True] = zero if code == 1 and exact.homogeneous else one
-        tape = [
-            (op, children, _CountedDet(data, length, poly) if op is Op.DET else data, dead)
-            for op, children, data, dead in tape
-        ]
-        found = _coefficients(run_tape(tape, literals))[first:length]
+        found = expand(tape, literals, length, poly)[first:]
         return found + [zero] * (size - len(found))
 
 
@@ -184,118 +171,3 @@ def _central(c: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
     a, b = first, second + first
     d, e = third + 3 * second + first, fourth + 6 * third + 7 * second + first
     return a, b - a**2, d - 3 * a * b + 2 * a**3, e - 4 * a * d + 6 * a**2 * b - 3 * a**4
-
-
-class _Series:
-    """A polynomial of flint modulo t^length."""
-
-    __slots__ = ("length", "poly")
-
-    def __init__(self, poly: Any, length: int):
-        self.poly, self.length = poly.truncate(length) if poly.length() > length else poly, length
-
-    def __mul__(self, other: Any) -> _Series:
-        return _Series(self.poly * (other.poly if isinstance(other, _Series) else other), self.length)
-
-    def __add__(self, other: Any) -> _Series:
-        return _Series(self.poly + (other.poly if isinstance(other, _Series) else other), self.length)
-
-    __rmul__, __radd__ = __mul__, __add__
-
-
-def _coefficients(x: Any) -> list[Any]:
-    """The coefficients of a polynomial, or of a number."""
-    return x.poly.coeffs() if isinstance(x, _Series) else [x]
-
-
-class _CountedDet:
-    """A determinant whose children are polynomials in t."""
-
-    def __init__(self, det: Determinant, length: int, poly: Any):
-        self.det, self.length, self.poly = det, length, poly
-
-    def at(self, f: list[Any], y: list[Any]) -> Any:
-        """Its value, a polynomial in t."""
-        inside, outside = [_trimmed(x) for x in f], [_trimmed(x) for x in y]
-        # every term has one factor of each pair (f, y)
-        degree = sum(max(len(a), len(b), 1) - 1 for a, b in zip(inside, outside, strict=True))
-        if degree == 0:
-            return self.det.at(*([self._number(x) for x in part] for part in (inside, outside)))
-        if degree >= _FEW_POINTS and max(map(len, inside)) <= 2 and max(map(len, outside)) <= 1:
-            try:
-                return self._pencil(inside, [self._number(x) for x in outside])
-            except ZeroDivisionError:  # singular at t = 1
-                pass
-        if degree > _MOST_POINTS:
-            raise PrecisionError(f"a determinant is of degree {degree} in the count: too many points to interpolate")
-        return _Series(self._interpolated(inside, outside, degree), self.length)
-
-    def _number(self, coefficients: Sequence[Any]) -> Any:
-        return coefficients[0] if coefficients else self.det.zero
-
-    # -- linear in t ----------------------------------------------------------------------------------
-
-    def _pencil(self, f: list[list[Any]], y: list[Any]) -> Any:
-        """The determinant det(P + t·D) from the eigenvalues of Q⁻¹·D, with P at t = 0, Q at t = 1 and D = Q − P."""
-        if self.det.layout.size is not None:
-            raise ZeroDivisionError
-        at_0, at_1 = [self._number(x) for x in f], [sum(x, start=self.det.zero) for x in f]
-        kept = [i for i, x in enumerate(f) if x]
-        factor = math.prod([y[i] for i, x in enumerate(f) if not x], start=self.det.one)
-        rows = self.det.rows_left(kept)
-        pencils = [Pencil(self.det, rows, kept, at, y) for at in (at_0, at_1)]
-        if factor == 0 or pencils[0].is_singular:
-            return self.det.zero
-        P, Q = (pencil.at_one() for pencil in pencils)
-        D, det = Q - P, self.det.ring.det
-        if self.length <= len(kept):  # only the first coefficients are asked for
-            e = _elementary(*_compressed(P, D), self.length - 1)
-            return _Series(self.poly(e) * (det(P) * factor), self.length)
-        shifted = self.poly(_elementary(*_compressed(Q, D)))(self.poly([-1, 1]))  # Σ e_k·(t − 1)^k
-        return _Series(shifted * (det(Q) * factor), self.length)
-
-    # -- at points ------------------------------------------------------------------------------------
-
-    def _interpolated(self, f: list[list[Any]], y: list[list[Any]], degree: int) -> Any:
-        f_polys, y_polys = ([self.poly(x) for x in part] for part in (f, y))
-
-        def at(t: Any) -> Any:
-            return self.det.at([p(t) for p in f_polys], [p(t) for p in y_polys])
-
-        n = degree + 1
-        if self.det.ring is BALLS:
-            half = [acb(at(acb(fmpq(2 * k, n)).exp_pi_i())) for k in range(n // 2 + 1)]
-            rest = [half[n - k].conjugate() for k in range(n // 2 + 1, n)]  # the coefficients are real
-            return self.poly([x.real for x in acb.dft([*half, *rest])]) * (arb(1) / n)
-        return interpolated([at(fmpq(k)) for k in range(n)])
-
-
-def _trimmed(x: Any) -> list[Any]:
-    """The coefficients, without zeros at the end."""
-    found = _coefficients(x)
-    while found and found[-1] == 0:
-        found.pop()
-    return found
-
-
-def _compressed(Q: Any, D: Any) -> tuple[Any, Any]:
-    """A smaller pair (Q, D) with the same nonzero eigenvalues of Q⁻¹·D: I, and the block of D·Q⁻¹ at nonzero rows of D.
-
-    Q and D themselves, if most rows of D are not 0.
-    """
-    kind, n, rows = type(D), D.nrows(), D.tolist()
-    live = [i for i, row in enumerate(rows) if not all(x == 0 for x in row)]
-    if 4 * len(live) > 3 * n:
-        return Q, D
-    m = len(live)
-    left = kind(m, n, [x for i in live for x in rows[i]]) if m else kind(0, n)
-    right = Q.solve(kind(n, m, [int(i == j) for i in range(n) for j in live]))
-    return kind(m, m, [int(i == j) for i in range(m) for j in range(m)]), left * right
-
-
-def _elementary(Q: Any, D: Any, most: int | None = None) -> list[Any]:
-    """e_0, e_1, … of the eigenvalues of A = Q⁻¹·D, up to e_most: det(I + s·A) = Σ e_k·s^k."""
-    A, n = Q.solve(D), D.nrows()
-    if isinstance(A, fmpq_mat):
-        return (A * fmpq(-1)).charpoly().coeffs()[::-1]  # det(x·I + A) = Σ e_k·x^(n − k)
-    return elementary_symmetric(A, n if most is None else min(n, most))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
@@ -70,12 +69,20 @@ def elementary_symmetric(A: Any, k: int) -> list[Any]:
 
 
 def _coefficient_at_radius(P: Any, Q: Any, wanted: int, degree: int) -> Any:
-    """The coefficient from the values at roots of unity, times a radius."""
+    """The coefficient from the values at roots of unity, times a radius.
+
+    If it is real, a point and its conjugate give conjugate terms: half of the points are enough.
+    """
     is_real = isinstance(P, arb_mat) and isinstance(Q, arb_mat)
-    radius = acb(fmpq(2) ** _radius(P, Q, wanted))
+    radius, n = acb(fmpq(2) ** _radius(P, Q, wanted)), degree + 1
     p, q = acb_mat(P), acb_mat(Q)
-    total = coefficient_from_roots(lambda s: ball_determinant(p + q * (radius * s)), wanted, degree + 1, is_real)
-    found = total / radius**wanted
+    total = acb(0)
+    for k in range(n // 2 + 1 if is_real else n):
+        value = ball_determinant(p + q * (radius * acb(fmpq(2 * k, n)).exp_pi_i()))
+        term = acb(value) * acb(fmpq(-2 * k * wanted % (2 * n), n)).exp_pi_i()
+        twice = is_real and k != 0 and 2 * k != n
+        total += 2 * term.real if twice else term.real if is_real else term
+    found = total / n / radius**wanted
     return found.real if is_real else found
 
 
@@ -106,17 +113,3 @@ def _radius(P: Any, Q: Any, wanted: int) -> int:
         while e and height(int(e / 2)) <= enough:
             e = int(e / 2)
     return e
-
-
-def coefficient_from_roots(value_at: Callable[[Any], Any], wanted: int, n_points: int, is_real: bool) -> Any:
-    """The coefficient of t^wanted of a polynomial of degree < n_points, by its values at the roots of unity.
-
-    If it has real coefficients, a point and its conjugate give conjugate terms: half of the points are enough.
-    """
-    total = acb(0)
-    for k in range(n_points // 2 + 1 if is_real else n_points):
-        value = acb(value_at(acb(fmpq(2 * k, n_points)).exp_pi_i()))
-        term = value * acb(fmpq(-2 * k * wanted % (2 * n_points), n_points)).exp_pi_i()
-        twice = is_real and k != 0 and 2 * k != n_points
-        total += 2 * term.real if twice else term.real if is_real else term
-    return total / n_points

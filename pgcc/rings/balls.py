@@ -1,8 +1,8 @@
 """Balls and exact rationals (python-flint): the last resort of queries for which float64 is not accurate enough.
 
 The circuit is evaluated in Python, one flint number per node (`pgcc.exact.tape`). A homogenized circuit is evaluated
-once; any other at |A| + 1 points, from which the coefficient of t^|A| is interpolated: roots of unity for balls, small
-integers for rationals. Determinants are in `pgcc.exact.pencil`.
+once; any other over polynomials in t, of which the first |A| + 1 coefficients are kept (`pgcc.exact.series`).
+Determinants are in `pgcc.exact.pencil`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from flint import arb, fmpq
+from flint import arb, arb_poly, fmpq, fmpq_poly
 
 from pgcc.errors import PrecisionError
-from pgcc.exact.ball_coefficients import coefficient_from_roots
 from pgcc.exact.balls import ball, fraction
-from pgcc.exact.pencil import BALLS, RATIONALS, Ring, interpolated
+from pgcc.exact.pencil import BALLS, RATIONALS, Ring
 from pgcc.exact.precision import FIRST_BITS, ZERO_BITS, ball_parts, doubled, flint_lock, fraction_parts, precision
+from pgcc.exact.series import Truncated, expand
 from pgcc.exact.tape import Layouts, Tape, bits_of_value, make_tape, run_tape
 from pgcc.ir.circuit import Circuit
 from pgcc.locks import cached_property
@@ -29,8 +29,8 @@ MOST_BITS = 1 << 15  # of the working precision
 _MOST_EXPONENT = 1 << 60
 # Rationals with more bits are not computed.
 MOST_EXACT_BITS = 1 << 27
-# Answers that take more evaluations of the circuit, or more evaluations of nodes, are refused.
-_MOST_POINTS, _MOST_WORK = 5_000, 10**8
+# Answers that take more coefficients of a node, or of all nodes together, are refused.
+_MOST_COEFFICIENTS, _MOST_WORK = 5_000, 10**8
 
 Codes = Sequence[int]
 
@@ -82,13 +82,7 @@ class Exact:
 
     def _value(self, codes: Codes, bits: int) -> Any:
         """The value as a ball; to be called inside of `precision(bits)`."""
-        tape = self.balls(bits)
-        if self.homogeneous:
-            return arb(run_tape(tape, self._literals(codes, arb(1), arb(0))))
-        wanted, n_points = self._points(codes)
-        return coefficient_from_roots(
-            lambda t: run_tape(tape, self._literals(codes, t, arb(0))), wanted, n_points, is_real=True
-        ).real
+        return arb(self._coefficient(self.balls(bits), codes, arb, arb_poly))
 
     def log_quotient(self, codes: Codes, by: Codes | None, rtol: float) -> float:
         """log(value of `codes` / value of `by`), to a relative error of `rtol` also where it is nearly 0.
@@ -129,14 +123,7 @@ class Exact:
                 f"the exact value may have more than {MOST_EXACT_BITS} bits", advice="rtol=1e-12 rounds it"
             )
         with flint_lock:
-            tape = self.rationals
-            if self.homogeneous:
-                value = run_tape(tape, self._literals(codes, fmpq(1), fmpq(0)))
-            else:
-                wanted, n_points = self._points(codes)
-                at = [run_tape(tape, self._literals(codes, fmpq(t), fmpq(0))) for t in range(n_points)]
-                value = interpolated(at)[wanted]
-            return fraction(fmpq(value))
+            return fraction(fmpq(self._coefficient(self.rationals, codes, fmpq, fmpq_poly)))
 
     @cached_property
     def rationals(self) -> Tape:
@@ -153,15 +140,18 @@ class Exact:
     def _tape(self, ring: Ring) -> Tape:
         return make_tape(self.circuit.order, ring, self._layouts)
 
-    def _points(self, codes: Codes) -> tuple[int, int]:
-        """|A|, and the number of points from which the coefficient of t^|A| is interpolated."""
+    def _coefficient(self, tape: Tape, codes: Codes, number: Any, poly: Any) -> Any:
+        """The value in a ring with these classes of numbers and polynomials: of a homogenized circuit, or [t^|A|]."""
+        if self.homogeneous:
+            return run_tape(tape, self._literals(codes, number(1), number(0)))
         wanted = sum(code == 1 for code in codes)
-        n_points = (wanted if self.degree is None else max(self.degree, wanted)) + 1
-        if n_points * len(self.circuit.order) > _MOST_WORK or n_points > _MOST_POINTS:
+        if (wanted + 1) * len(self.circuit.order) > _MOST_WORK or wanted >= _MOST_COEFFICIENTS:
             raise PrecisionError(
-                f"a certified answer would need {n_points} evaluations of {len(self.circuit.order)} nodes: too many"
+                f"a certified answer would need {wanted + 1} coefficients of {len(self.circuit.order)} nodes: too many"
             )
-        return wanted, n_points
+        t = Truncated(poly([0, 1]), wanted + 1)
+        found = expand(tape, self._literals(codes, t, number(0)), wanted + 1, poly)
+        return found[wanted] if wanted < len(found) else number(0)
 
     def _literals(self, codes: Codes, inside: Any, zero: Any) -> dict[tuple[str, bool], Any]:
         """z and ȳ of every variable. `inside` is z of a variable observed 1: t, or 1 if the circuit is homogenized."""

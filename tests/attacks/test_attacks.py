@@ -251,9 +251,13 @@ def test_exact_rationals_of_a_deep_chain_are_dropped_when_dead() -> None:
 
 
 def test_work_without_end_is_refused() -> None:
+    """The coefficient of z in (z + 1)^20000 takes two coefficients of each node; beside 6,000 others, too many."""
     model = pgcc.compile(pgcc.parse("z + 1") ** 20_000, validate=False, normalize=False)
-    with pytest.raises(pgcc.PrecisionError):
-        model.prob({"z": 1}, exact=True)
+    assert model.prob({"z": 1}, exact=True) == 20_000
+    others = pgcc.product([pgcc.parse(f"(x{i} + 1)/2") for i in range(6_000)])
+    model = pgcc.compile(others * pgcc.parse("z + 1") ** 2, validate=False, normalize=False)
+    with pytest.raises(pgcc.PrecisionError, match="too many"):
+        model.prob({f"x{i}": 1 for i in range(6_000)}, exact=True)
 
 
 @pytest.mark.filterwarnings("error")
@@ -347,11 +351,12 @@ def test_formal_degrees_beyond_p():
 
 @pytest.mark.parametrize("squarings", [1100, 15000])
 def test_degrees_of_thousands_of_digits(squarings):
-    """Clear errors, and nothing that Python refuses to write."""
+    """Right answers or clear errors, and nothing that Python refuses to write."""
     g = pgcc.parse("\n".join(["a0 = z + 1", *(f"a{i} = a{i - 1}*a{i - 1}" for i in range(1, squarings))]))
     model = pgcc.compile(g, validate=False, normalize=False)
     assert "formal degree" in str(model.explain())
     assert pgcc.check(g).multiaffine.witness == "z"
-    for ask in (lambda: model.prob({"z": 1}), model.marginals, model.cardinality):
+    assert model.logprob({"z": 1}) == pytest.approx((squarings - 1) * math.log(2), rel=1e-12)
+    for ask in (model.marginals, model.cardinality):
         with pytest.raises(PrecisionError):
             ask()
