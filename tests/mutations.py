@@ -99,7 +99,7 @@ MUTANTS = [
         "locks stay locked in a forked child",
         "locks.py",
         "",
-        "os.register_at_fork(after_in_child=_renew)",
+        "os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)",
         "pass",
         "test_locks.py",
     ),
