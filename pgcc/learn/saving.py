@@ -28,6 +28,7 @@ from pgcc.formats.io import DAMAGE, Archive, as_path, read_bytes, reason_of, rep
 from pgcc.formats.npz import circuit_in, to_arrays
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.circuits.circuit_mle import CircuitMLE
+from pgcc.learn.common.estimator import Estimator
 from pgcc.learn.ensembles.stacked_ensemble import StackedEnsemble
 from pgcc.learn.imputer import Imputer
 from pgcc.learn.mixtures.simple_pgc import DPP, SimplePGC
@@ -40,6 +41,23 @@ KINDS: dict[str, type[BaseEstimator]] = {
     kind.__name__: kind for kind in (SimplePGC, DPP, StackedEnsemble, ChowLiu, MixtureOfTrees, CircuitMLE, Imputer)
 }
 _ENTRY = "estimator"
+# What parameters are, or lists of these; and what learned attributes are.
+_PARAMETERS = (type(None), bool, int, float, str, Circuit, Estimator)
+_LEARNED: dict[str, type] = {
+    "circuit_": Circuit,
+    "n_features_in_": int,
+    "feature_names_in_": np.ndarray,
+    "labels_": dict,
+    "history_": dict,
+    "n_iter_": int,
+    "best_epoch_": int,
+    "parameters_": np.ndarray,
+    "partition_": list,
+    "trees_": Trees,
+    "weights_": np.ndarray,
+    "members_": list,
+    "estimator_": Estimator,
+}
 
 
 # -- writing ----------------------------------------------------------------------------------------------------
@@ -197,19 +215,26 @@ class _Reader:
     """Converts values back from JSON, with the arrays of the file."""
 
     def __init__(self, archive: Archive):
-        self.archive = archive
+        self._unread = set(archive.entries)
         self._kinds: dict[str, Callable[[Any], Any]] = {
             "float": lambda text: {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[text],
             "list": lambda values: [self.value(one) for one in values],
             "tuple": lambda values: tuple(self.value(one) for one in values),
             "dict": lambda pairs: {self.value(key): self.value(value) for key, value in pairs},
             "names": lambda names: np.array([str(name) for name in names], dtype=object),
-            "array": lambda name: archive.array(name).copy(),
-            "circuit": lambda prefix: circuit_in(archive.part(prefix)),
+            "array": lambda name: archive.array(self._once(name)).copy(),
+            "circuit": lambda prefix: circuit_in(archive.part(self._once(f"{prefix}header").removesuffix("header"))),
             "trees": lambda arrays: Trees(
                 **{name: self.value(arrays[name]) for name in ("weights", "parents", "probs")}
-            ),
+            ).checked(),
         }
+
+    def _once(self, name: str) -> str:
+        """The name of an array that was not read before: many copies of one would take any amount of memory."""
+        if name not in self._unread:
+            raise FormatError(f"it has no array {name!r}, or names it twice")
+        self._unread.remove(name)
+        return name
 
     def value(self, encoded: Any) -> Any:
         if not isinstance(encoded, dict):
@@ -220,10 +245,44 @@ class _Reader:
         return self._kinds[kind](content)
 
     def estimator(self, encoded: dict[str, Any]) -> BaseEstimator:
-        kind = KINDS[encoded["estimator"]]
-        estimator = kind(**{name: self.value(value) for name, value in encoded["parameters"].items()})
+        parameters = {name: self.value(value) for name, value in encoded["parameters"].items()}
+        for name, value in parameters.items():
+            if not all(
+                isinstance(one, _PARAMETERS) for one in (value if isinstance(value, (list, tuple)) else [value])
+            ):
+                raise FormatError(f"{name!r} is {brief(value)}, which no parameter is")
+        estimator = KINDS[encoded["estimator"]](**parameters)
         for name, value in encoded["learned"].items():
-            if not name.isidentifier() or name.startswith("_") or not name.endswith("_"):
-                raise FormatError(f"{name!r} is not a learned attribute")
-            setattr(estimator, name, self.value(value))
+            found, kind = self.value(value), _LEARNED.get(name)
+            if kind is None or not isinstance(found, kind) or isinstance(found, bool):
+                raise FormatError(f"{name!r} is not a learned attribute, or not {brief(found)}")
+            setattr(estimator, name, found)
+        _check(estimator)
         return estimator
+
+
+def _check(estimator: BaseEstimator) -> None:
+    """Refuse learned attributes that do not belong together."""
+    learned = vars(estimator)
+    if isinstance(estimator, Imputer):
+        inner = learned.get("estimator_")
+        if inner is not None and "circuit_" not in vars(inner):
+            raise FormatError("its estimator has not learned anything")
+        return
+    circuit, labels = learned.get("circuit_"), learned.get("labels_", {})
+    if circuit is None:
+        return
+    members, weights = learned.get("members_", []), learned.get("weights_", np.ones(0))
+    names = learned.get("feature_names_in_", np.array(circuit.variables, dtype=object))
+    are_members = all(isinstance(one, Estimator) and "circuit_" in vars(one) for one in members)
+    if not (
+        learned.get("n_features_in_") == len(circuit.variables)
+        and tuple(names.tolist()) == circuit.variables
+        and all(isinstance(one, tuple) and len(one) == 2 and {*map(type, one)} == {str} for one in labels.values())
+        and are_members
+        and all(one.circuit_.variables == circuit.variables for one in members)
+        and (weights.shape, weights.dtype) == ((len(members),), np.dtype(float))
+        and bool((weights > 0.0).all())
+        and bool(members) == isinstance(estimator, StackedEnsemble)
+    ):
+        raise FormatError("its learned attributes do not belong together")

@@ -295,3 +295,12 @@ def test_what_is_refused():
             CircuitMLE(pgcc.parse("0.5*a*b + 0.5"), optimizer).fit([[1, 0]])
     with pytest.raises(PgccError, match="n_iter_no_change"):
         CircuitMLE(pgcc.parse("0.5*a*b + 0.5"), n_iter_no_change=0).fit(X)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("rate", [1e100, 1e160, 1e300])
+def test_divergence_is_told(rate):
+    """It was a LinAlgError of LAPACK, or that a row is impossible."""
+    rows = np.random.default_rng(0).integers(0, 2, (60, 3))
+    with pytest.raises(PgccError, match="training diverged: try a lower `learning_rate`"):
+        CircuitMLE(pgcc.dpp(K=np.eye(3) / 2), "adam", learning_rate=rate, max_iter=5).fit(rows)

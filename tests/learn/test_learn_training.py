@@ -12,6 +12,7 @@ from pgcc.learn.common.optimizers import Adam
 from pgcc.learn.common.training import Run, RunPlan, best_of, progress_line, train
 
 NAN = math.nan
+SHAPES = {"done": (int,)}
 
 
 class Scripted:
@@ -36,7 +37,7 @@ class Scripted:
 
 
 def run_of(scores, patience, epochs=100, checkpoint=None):
-    plan = RunPlan(lambda state: Scripted(scores, state), epochs, patience)
+    plan = RunPlan(lambda state: Scripted(scores, state), epochs, patience, SHAPES, SHAPES)
     (run,) = train([plan], Checkpoint(checkpoint, {}))
     return run
 
@@ -74,7 +75,7 @@ def test_the_best_of_several_runs():
 
 
 def test_runs_that_have_not_begun_are_left_too():
-    plans = [RunPlan(lambda state: Scripted([-1.0] * 4, state), 4, 4)] * 2
+    plans = [RunPlan(lambda state: Scripted([-1.0] * 4, state), 4, 4, SHAPES, SHAPES)] * 2
     first = Run(history={"train": [-1.0], "validation": [-2.0], "seconds": [3.0]}, best_epoch=0)
     told = progress_line(plans, [first, Run()], 0)
     assert told == "run 1/2, epoch 1/4: train -1.0000, validation -2.0000, best -2.0000, at most 21 s left"

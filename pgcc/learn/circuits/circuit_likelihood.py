@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -62,13 +63,18 @@ class CircuitLikelihood:
         return True
 
     def mean(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """The mean log-likelihood of all rows, and its gradient; −inf if a row has probability 0."""
+        """The mean log-likelihood of all rows, and its gradient; −inf if a row has probability 0, or θ diverged."""
         numbers = self.parameters.numbers(theta)
+        if not _finite(numbers):
+            return -math.inf, np.zeros_like(theta)
         return self._by_theta(theta, self._total(_gradient_of, self._blocks, self._sent, numbers, len(self.rows)))
 
     def of(self, theta: np.ndarray, codes: np.ndarray, row_weights: np.ndarray) -> tuple[float, np.ndarray]:
         """Σ weight · log p(row) of a mini-batch, and its gradient."""
-        self.function.differentiator.update(*self.parameters.numbers(theta))
+        numbers = self.parameters.numbers(theta)
+        if not _finite(numbers):
+            return -math.inf, np.zeros_like(theta)
+        self.function.differentiator.update(*numbers)
         return self._by_theta(theta, _sum_of(self.function.evaluate(codes, row_weights), row_weights))
 
     def _by_theta(self, theta: np.ndarray, found: _Sum) -> tuple[float, np.ndarray]:
@@ -81,6 +87,8 @@ class CircuitLikelihood:
         if self.held_out is None or self._held_out is None:
             return None
         numbers = self.parameters.numbers(theta)
+        if not _finite(numbers):
+            return -math.inf
         return float(self._total(_log_likelihood, self._held_out, self._sent, numbers)) / len(self.held_out)
 
     def expected_counts(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
@@ -90,6 +98,12 @@ class CircuitLikelihood:
         self.function.differentiator.update(*numbers)
         total = self.function.unnormalized(np.full((1, self.rows.n), -1, np.int8))
         return found.value / len(self.rows) - float(total.logs[0]), weights * found.gradients.weights
+
+
+def _finite(numbers: Numbers) -> bool:
+    """Whether no number overflowed: LAPACK takes no others."""
+    weights, matrices = numbers
+    return all(bool(np.isfinite(part).all()) for part in (weights, *chain.from_iterable(matrices)))
 
 
 # -- the contribution of a block of rows ---------------------------------------------------------------------

@@ -14,9 +14,9 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.operands import check_decomposable
 from pgcc.learn.circuits.circuit_likelihood import CircuitLikelihood
 from pgcc.learn.circuits.circuit_trainers import CircuitBatches, ExpectationMaximization, FullBatch
-from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath, State
+from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath, Shapes, State
 from pgcc.learn.common.estimator import Estimator, check_positive, check_whole, has_names, seed_of
-from pgcc.learn.common.optimizers import Adam, MiniBatches
+from pgcc.learn.common.optimizers import LBFGS, Adam, MiniBatches
 from pgcc.learn.common.training import RunPlan, Trainer, train
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.tables.packed_rows import Rows
@@ -118,7 +118,9 @@ class CircuitMLE(Estimator):
         saved_runs = Checkpoint(checkpoint, {"model": "CircuitMLE", **settings}, *to_arrays(circuit).values(), *data)
         with crew(cluster) as workers:
             likelihood = CircuitLikelihood(circuit, rows, held_out, workers, bool(self.free_matrices))
-            plan = RunPlan(partial(self._make_trainer, likelihood, seed), epochs, patience)
+            make_trainer, state = self._trainer(likelihood, seed)
+            learned = {"theta": (float, len(likelihood.parameters.start))}
+            plan = RunPlan(make_trainer, epochs, patience, learned, state)
             (run,) = train([plan], saved_runs, verbose=self.verbose, what=type(self).__name__)
         self.history_, self.best_epoch_, self.n_iter_ = run.history, run.best_epoch, run.epochs
         self.circuit_ = likelihood.parameters.circuit(likelihood.circuit, run.best["theta"])
@@ -158,20 +160,27 @@ class CircuitMLE(Estimator):
             raise PgccError(f"circuit={brief(circuit)}: CircuitMLE learns the numbers of a Circuit")
         return circuit
 
-    def _make_trainer(self, likelihood: CircuitLikelihood, seed: int, state: State | None) -> Trainer:
+    def _trainer(self, likelihood: CircuitLikelihood, seed: int) -> tuple[Callable[[State | None], Trainer], Shapes]:
+        """The trainer as a function of the state to resume from, and what the arrays of a state are."""
+        start = likelihood.parameters.start
         match _choose_optimizer(self.optimizer, likelihood):
             case "em":
                 smoothing = check_positive("smoothing", self.smoothing, zero=True)
-                return ExpectationMaximization(likelihood, smoothing, state)
+                shapes = ExpectationMaximization.shapes(likelihood)
+                return partial(ExpectationMaximization, likelihood, smoothing), shapes
             case "lbfgs":
-                return FullBatch(likelihood, state)
+                return partial(FullBatch, likelihood), LBFGS.shapes(len(start))
         rate = check_positive("learning_rate", self.learning_rate)
         decay = check_positive("weight_decay", self.weight_decay, zero=True)
         batch = check_whole("batch_size", self.batch_size)
-        adam = Adam(likelihood.parameters.start, decay)
-        if state is not None:
-            adam.restore(state)
-        return MiniBatches(CircuitBatches(likelihood, batch), adam, rate, 0.0, self.max_iter, seed)
+
+        def make_adam(state: State | None) -> MiniBatches:
+            adam = Adam(start, decay)
+            if state is not None:
+                adam.restore(state)
+            return MiniBatches(CircuitBatches(likelihood, batch), adam, rate, 0.0, self.max_iter, seed)
+
+        return make_adam, Adam.shapes(len(start))
 
 
 def _choose_optimizer(optimizer: str, likelihood: CircuitLikelihood) -> str:

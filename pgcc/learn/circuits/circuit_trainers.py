@@ -11,7 +11,7 @@ import numpy as np
 from pgcc.errors import PgccError
 from pgcc.evaluate.distinct import number_rows
 from pgcc.learn.circuits.circuit_likelihood import CircuitLikelihood
-from pgcc.learn.common.checkpoint import State
+from pgcc.learn.common.checkpoint import Shapes, State
 from pgcc.learn.common.optimizers import LBFGS, Function
 from pgcc.learn.tables.packed_rows import batches
 
@@ -78,6 +78,12 @@ class ExpectationMaximization:
         """θ of the last weights whose likelihood was computed."""
         return {"theta": self._theta.copy()}
 
+    @staticmethod
+    def shapes(likelihood: CircuitLikelihood) -> Shapes:
+        """The arrays of a state."""
+        start = likelihood.parameters.start
+        return {"theta": (float, len(start)), "following": (float, len(likelihood.parameters.numbers(start)[0]))}
+
     def state(self) -> State:
         """θ, and the weights of the next iteration."""
         return {"theta": self._theta, "following": self._following}
@@ -102,7 +108,7 @@ class CircuitBatches:
         first, number = number_rows(codes)
         value, gradient = self._likelihood.of(theta, codes[first], np.bincount(number) / len(drawn))
         if value == -math.inf:
-            raise _impossible()
+            raise PgccError(f"{_impossible()}; or training diverged: try a lower `learning_rate`")
         return value * len(drawn), gradient
 
 

@@ -17,11 +17,27 @@ from pgcc.formats.io import DAMAGE, Archive, as_path, read_bytes, replacing
 from pgcc.learn.tables.packed_rows import Rows
 
 State = dict[str, np.ndarray]
+# What the arrays of a state are: by name, float or int, and the shape (None: any length).
+Shapes = Mapping[str, tuple[type | int | None, ...]]
 CheckpointPath = str | Path
 # The number of epochs between checkpoints.
 EVERY = 5
 # The version of the file layout, part of every fingerprint: files in an older layout are refused.
 _LAYOUT = "runs"
+
+
+def fits(state: State, shapes: Shapes) -> bool:
+    """Whether a state has exactly these arrays.
+
+    >>> fits({"theta": np.zeros((2, 3))}, {"theta": (float, 2, None)}), fits({}, {"theta": (float, 2, None)})
+    (True, False)
+    """
+    return state.keys() == shapes.keys() and all(
+        state[name].dtype == np.dtype(kind)  # type: ignore[arg-type]
+        and state[name].ndim == len(shape)
+        and all(wanted in (None, length) for wanted, length in zip(shape, state[name].shape, strict=True))
+        for name, (kind, *shape) in shapes.items()
+    )
 
 
 class CheckpointError(FormatError):
@@ -118,13 +134,15 @@ class Checkpoint:
             _check_folder(self.place)
             return None
         except (OSError, AttributeError, FormatError, *DAMAGE):
-            raise CheckpointError(
-                f"{self.place} is not a checkpoint, or it is damaged: delete it to start over"
-            ) from None
+            raise self.damaged() from None
         if run != self.run:
             other = "of a run with other data or parameters: delete it, or name another file"
             raise CheckpointError(f"the checkpoint {self.place} is {other}")
         return arrays, rest
+
+    def damaged(self) -> CheckpointError:
+        """The error for a file that does not hold what was written."""
+        return CheckpointError(f"{self.place} is not a checkpoint, or it is damaged: delete it to start over")
 
 
 def part_of(folder: CheckpointPath | None, i: int) -> Path | None:

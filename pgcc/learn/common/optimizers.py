@@ -9,7 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from pgcc.learn.common.checkpoint import State
+from pgcc.errors import FormatError
+from pgcc.learn.common.checkpoint import Shapes, State
 from pgcc.learn.kernels.adam import adam_step
 from pgcc.rings.float64.loop import aligned
 
@@ -51,8 +52,15 @@ class Adam:
         arrays = {name: getattr(self, name) for name in ("theta", "mean", "square", "average")}
         return {**arrays, "steps": np.array(self.steps)}
 
+    @staticmethod
+    def shapes(*shape: int) -> Shapes:
+        """The arrays of a state, for parameters of a shape."""
+        return {**dict.fromkeys(("theta", "mean", "square", "average"), (float, *shape)), "steps": (int,)}
+
     def restore(self, state: State) -> None:
         """Resume from a state."""
+        if state["steps"] < 0:
+            raise FormatError(f"a checkpoint after {state['steps']} steps of Adam is damaged: delete it to start over")
         for name in ("theta", "mean", "square", "average"):
             getattr(self, name)[...] = state[name]
         self.steps = int(state["steps"])
@@ -98,6 +106,16 @@ class LBFGS:
         pairs = np.array(list(zip(*self.pairs, strict=True))) if self.pairs else np.zeros(shape)
         numbers = np.array([self.value, self.gain])
         return {"theta": self.theta, "gradient": self.gradient, "numbers": numbers, "pairs": pairs}
+
+    @staticmethod
+    def shapes(parameters: int) -> Shapes:
+        """The arrays of a state, for a number of parameters."""
+        return {
+            "theta": (float, parameters),
+            "gradient": (float, parameters),
+            "numbers": (float, 2),
+            "pairs": (float, 2, None, parameters),
+        }
 
     def restore(self, state: State) -> None:
         """Resume from a state."""

@@ -15,9 +15,11 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+
 from pgcc.cluster import Crew, Lost
 from pgcc.errors import PgccError
-from pgcc.learn.common.checkpoint import EVERY, Checkpoint, State
+from pgcc.learn.common.checkpoint import EVERY, Checkpoint, Shapes, State, fits
 from pgcc.progress import progress
 
 
@@ -49,11 +51,15 @@ class RunPlan:
         The largest number of epochs.
     patience : int, optional
         Early stopping: the number of epochs without improvement after which to stop. If None, the last epoch is kept.
+    learned, state : Shapes
+        What `Trainer.learned` and `Trainer.state` return.
     """
 
     make_trainer: Callable[..., Trainer]
     epochs: int
     patience: int | None
+    learned: Shapes
+    state: Shapes
 
 
 @dataclass(eq=False)
@@ -137,7 +143,7 @@ def train(
     what : str
         The label of the progress bar.
     """
-    runs = _read(checkpoint) or [Run() for _ in plans]
+    runs = _read(checkpoint, plans) or [Run() for _ in plans]
     if all(run.over for run in runs):
         return runs
     written = _epochs(runs)
@@ -229,12 +235,34 @@ def _write(checkpoint: Checkpoint, runs: Sequence[Run]) -> None:
     checkpoint.write(arrays, {"runs": [{name: getattr(run, name) for name in _JSON_FIELDS} for run in runs]})
 
 
-def _read(checkpoint: Checkpoint) -> list[Run] | None:
+def _read(checkpoint: Checkpoint, plans: Sequence[RunPlan]) -> list[Run] | None:
     if (found := checkpoint.read()) is None:
         return None
     arrays, rest = found
-    runs = [Run(**fields) for fields in rest["runs"]]
-    for key, array in arrays.items():
-        i, kind, name = key.split(".", 2)
-        getattr(runs[int(i)], kind)[name] = array
-    return runs
+    try:
+        runs = [Run(**{name: fields[name] for name in _JSON_FIELDS}) for fields in rest["runs"]]
+        for key, array in arrays.items():
+            i, kind, name = key.split(".", 2)
+            {"best": runs[int(i)].best, "state": runs[int(i)].state}[kind][name] = array
+        if len(runs) == len(plans) and all(map(_is_possible, runs, plans)):
+            return runs
+    except (LookupError, TypeError, ValueError, AttributeError):
+        pass
+    raise checkpoint.damaged()
+
+
+def _is_possible(run: Run, plan: RunPlan) -> bool:
+    """Whether a run that was read is one that the plan makes."""
+    if run.history.keys() != Run().history.keys():
+        return False
+    columns, epochs = run.history.values(), run.epochs
+    return (
+        type(run.over) is bool
+        and all(type(one) is list and len(one) == epochs and {*map(type, one)} <= {float} for one in columns)
+        and epochs <= plan.epochs
+        and type(run.best_epoch) is int
+        and run.best_epoch in (range(epochs) if epochs else (-1,))
+        and fits(run.best, plan.learned if epochs or run.over else {})
+        and fits(run.state, plan.state if epochs and not run.over else {})
+        and (not epochs or not math.isfinite(run.best_score) or all(np.isfinite(x).all() for x in run.best.values()))
+    )

@@ -18,6 +18,7 @@ from pgcc.ir.node import Node, var
 from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath
 from pgcc.learn.common.estimator import Estimator, check_positive, check_whole, seed_of, thread_count
 from pgcc.learn.common.mixing import mixture_of_learned
+from pgcc.learn.common.optimizers import Adam
 from pgcc.learn.common.training import Run, RunPlan, best_of, train
 from pgcc.learn.mixtures.encoding import leaf_starts
 from pgcc.learn.mixtures.mixture_likelihood import log_leaf_tables, log_weights
@@ -122,8 +123,11 @@ class SimplePGC(Estimator):
         settings: dict[str, Any] = {"model": "SimplePGC", "components": components, "groups": data[0].groups}
         settings["runs"] = [(asdict(recipe), run_seed) for recipe, run_seed in planned]
         saved_runs = Checkpoint(checkpoint, settings, *(part.rows for part in data))
+        groups = data[0].groups
+        shape = components, len(groups) ** 2 + int(leaf_starts(groups)[-1]) + 1
+        shapes = {"theta": (float, *shape)}, Adam.shapes(*shape)
         plans = [
-            RunPlan(partial(make_trainer, recipe, run_seed), recipe.max_iter, recipe.n_iter_no_change)
+            RunPlan(partial(make_trainer, recipe, run_seed), recipe.max_iter, recipe.n_iter_no_change, *shapes)
             for recipe, run_seed in planned
         ]
         problem = MixtureProblem(*data, components, threads)
@@ -142,7 +146,7 @@ class SimplePGC(Estimator):
                 "no epoch gave the validation data a finite likelihood: training diverged",
                 advice="a lower learning_rate=… takes smaller steps",
             )
-        names, groups = data[0].rows.names, data[0].groups
+        names = data[0].rows.names
         # the parameters are kept even if the circuit cannot be built
         self.__dict__.pop("circuit_", None)
         self.history_, self.parameters_ = _joined_history(runs), best.best["theta"]

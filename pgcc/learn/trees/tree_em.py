@@ -39,7 +39,7 @@ class MixtureEM:
         independent = Trees.independent(data.rows)
         self._prior = self._expect(independent).pairs(0).spread(smoothing)
         if state is not None:
-            self._trees = Trees(**state)
+            self._trees = Trees(**state).checked()
             self._expected = self._expect(self._trees)
         else:
             self._trees = independent.repeated(components)
@@ -71,7 +71,7 @@ class SingleTreeEM:
     def __init__(self, rows: Rows, prior: PairCounts, workers: Crew, state: State | None):
         self._total, self._blocks = workers.total, _keep(workers, rows)
         self._rows, self._prior = len(rows), prior
-        self._tree = Trees.independent(rows) if state is None else Trees(**state)
+        self._tree = Trees.independent(rows) if state is None else Trees(**state).checked()
 
     def advance(self) -> float:
         """An E-step and an M-step; returns the mean log-likelihood of the tree before them."""

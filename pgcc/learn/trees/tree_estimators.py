@@ -101,10 +101,11 @@ class MixtureOfTrees(Estimator):
         saved_runs = Checkpoint(checkpoint, settings, data.rows, data.held_out)
         with crew(cluster) as workers:
             make_trainer = partial(MixtureEM, data, components, smoothing, seed, threads, workers)
-            plan = RunPlan(make_trainer, epochs, patience)
+            shapes = Trees.shapes(components, data.rows.n)
+            plan = RunPlan(make_trainer, epochs, patience, shapes, shapes)
             (run,) = train([plan], saved_runs, verbose=self.verbose, what=type(self).__name__)
         self.history_, self.best_epoch_, self.n_iter_ = run.history, run.best_epoch, run.epochs
-        self.trees_ = Trees(**run.best)
+        self.trees_ = Trees(**run.best).checked()
         self.circuit_ = self.trees_.circuit(data.rows.names)
 
 
@@ -157,6 +158,7 @@ class ChowLiu(Estimator):
         saved_runs = Checkpoint(checkpoint, {"model": "ChowLiu", "smoothing": smoothing}, rows)
         with crew(cluster) as workers:
             make_trainer = partial(SingleTreeEM, rows, prior, workers)
-            (run,) = train([RunPlan(make_trainer, 1 if complete else _STEPS, patience=None)], saved_runs)
-        self.trees_ = Trees(**run.best)
+            shapes = Trees.shapes(1, rows.n)
+            (run,) = train([RunPlan(make_trainer, 1 if complete else _STEPS, None, shapes, shapes)], saved_runs)
+        self.trees_ = Trees(**run.best).checked()
         self.circuit_ = self.trees_.circuit(rows.names)

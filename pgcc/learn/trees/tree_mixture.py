@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from pgcc.builders import chow_liu, parents_first
+from pgcc.errors import FormatError
 from pgcc.evaluate.parallel import for_chunks
 from pgcc.frontend.combine import mixture
 from pgcc.ir.circuit import Circuit
-from pgcc.learn.common.checkpoint import State
+from pgcc.learn.common.checkpoint import Shapes, State, fits
 from pgcc.learn.kernels import tree_passes as kernels
 from pgcc.learn.tables.packed_rows import Rows
 from pgcc.learn.trees.pair_counts import PairCounts
@@ -61,6 +63,27 @@ class Trees:
         parents, probs = zip(*(one.tree() for one in counts), strict=True)
         weights = rows + 1
         return cls(weights / weights.sum(), np.stack(parents), np.clip(np.stack(probs), _LEAST, 1 - _LEAST))
+
+    @staticmethod
+    def shapes(components: int, variables: int) -> Shapes:
+        """The arrays of a mixture of this size."""
+        return {
+            "weights": (float, components),
+            "parents": (int, components, variables),
+            "probs": (float, components, variables, 2),
+        }
+
+    def checked(self) -> Self:
+        """The same trees, from a file; an error if they are none."""
+        components, n = self.parents.shape if self.parents.ndim == 2 else (0, 0)
+        is_mixture = n > 0 and fits(self.arrays(), self.shapes(components, n)) and bool((self.weights > 0.0).all())
+        if not (is_mixture and (self.parents >= -1).all() and (self.parents < n).all()):
+            raise FormatError("these are no trees: parents are numbers of variables, or −1 for a root")
+        if any(len(parents_first(parents)) < n for parents in self.parents.tolist()):
+            raise FormatError("these are no trees: a variable is its own ancestor")
+        if not ((self.probs >= 0.0) & (self.probs <= 1.0)).all():
+            raise FormatError("these are no trees: a probability is not between 0 and 1")
+        return self
 
     def arrays(self) -> State:
         """The attributes by name, for checkpoints and files."""
