@@ -220,9 +220,8 @@ def test_npz(tmp_path):
     pgcc.save(circuit, tmp_path / "circuit.npz")
     assert pgcc.load(tmp_path / "circuit.npz") == circuit
     arrays = npz.to_arrays(circuit)
-    assert b'"version": 3' in arrays["header"].tobytes()
-    for damaged, message in (([1, 0, 1], "does not fit"), ([1, 0, 7, 1, 1, 1], "0 or 1"), ([0] * 6, "from 0 to 0")):
-        arrays["counted"] = np.array(damaged, np.uint8)
+    for damaged, message in (([1, 0, 1], "does not fit"), ([0] * 6, "from 0 to 0")):
+        arrays["counted"] = np.array(damaged, np.bool_)
         np.savez_compressed(tmp_path / "damaged.npz", **arrays)
         with pytest.raises(FormatError, match=message):
             pgcc.load(tmp_path / "damaged.npz")
