@@ -22,7 +22,7 @@ from pgcc.evaluate.gradient import Differentiator, Gradients, WeightedRows
 from pgcc.kernels.walk import Operations, number_system, walk_in_python
 from pgcc.program.determinant import DetStructure
 from pgcc.program.program import DET, DETBAR, Program
-from pgcc.rings.degrees import FormalDegrees
+from pgcc.rings.series import degree_in
 
 # Radii are searched between 2^-40 and 2^40, on grids of 17 exponents.
 _WIDEST, _GRID = 40.0, 17
@@ -100,10 +100,7 @@ class PointGradients:
 
     def _degree(self, codes: np.ndarray) -> int:
         """A bound on the degree in t of any value and derivative."""
-        if self.homogeneous:
-            return 0
-        program = self.program
-        return FormalDegrees(program, codes == 1).degree[program.value]
+        return 0 if self.homogeneous else degree_in(self.program, codes)
 
     def _magnitudes(self, codes: np.ndarray, points: np.ndarray) -> np.ndarray:
         """|F| at points, with the absolute values of all weights and leaves."""

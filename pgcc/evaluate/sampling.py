@@ -15,14 +15,14 @@ from pgcc.determinants.kernels.scaled_staged import scaled_determinant
 from pgcc.determinants.samplers import find_set_sampler
 from pgcc.determinants.staged import padded
 from pgcc.determinants.tables import SetSampler, Tables, lay_out
-from pgcc.errors import PgccError
 from pgcc.evaluate.direct import Float64, split_constants
 from pgcc.evaluate.kernels.sampling import Choices, Links, Numbers, Stream, choice_tables, mark_reached, walk_down
 from pgcc.ir.flat import starts
 from pgcc.kernels.policy import tier
-from pgcc.kernels.walk import Operations, instructions_of, number_system, walk, walk_in_python
+from pgcc.kernels.walk import instructions_of, walk
 from pgcc.locks import cached_property, new_lock
-from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, DetInstruction, Program
+from pgcc.program.program import DET, DETMAG, LEAF, LOWERED, SUM, DetInstruction, Program
+from pgcc.program.reverse import terms_of
 from pgcc.rings.kernels.scaled import RADIX, Constants, Scaled
 
 # The relative error of determinants that occur in the probabilities of a choice.
@@ -210,73 +210,24 @@ def find_top_down(float64: Float64) -> TopDown | str:
     return TopDown(float64, found)
 
 
-class _Terms:
-    """The number system of terms: the value of a slot is its kind and its terms (left, right, number of the weight).
-
-    Slots that are not written, or hold magnitudes, are never visited by a sample.
-    """
-
-    def __init__(self, program: Program):
-        self.leaf_variable = program.leaf_variable.tolist()
-        self.kind, self.which, self.leaf = ([k] * program.slots for k in (LEAF, -1, -1))
-        self.terms: list[list[tuple[int, int, int]]] = [[] for _ in range(program.slots)]
-        walk_in_python(program, self)
-
-
-def _leaf(system: _Terms, i: int, at: int, number: int) -> None:
-    system.leaf[at], system.which[at] = number, system.leaf_variable[number]
-
-
-def _one(system: _Terms, i: int, at: int) -> None:
-    system.kind[at] = TIMES
-
-
-def _times(system: _Terms, at: int, x: int) -> None:
-    system.terms[at].append((x, -1, -1))
-
-
-def _zero(system: _Terms, i: int, at: int) -> None:
-    system.kind[at] = SUM
-
-
-def _add(system: _Terms, at: int, k: int, x: int) -> None:
-    system.terms[at].append((x, -1, k))
-
-
-def _add_product(system: _Terms, at: int, k: int, x: int, y: int) -> None:
-    system.terms[at].append((x, y, k))
-
-
-def _determinant(system: _Terms, i: int, at: int, op: int, args: list[int]) -> None:
-    if op == DET:
-        k = len(args) // 2
-        system.kind[at], system.which[at] = DET, args[0]
-        system.terms[at] = [(f, y, -1) for f, y in zip(args[1 : k + 1], args[k + 1 :], strict=True)]
-    elif op != DETMAG:
-        raise PgccError(f"internal error: there is no rule to sample from {NAMES[op]}; please report it")
-
-
-number_system(_Terms, Operations(_leaf, _one, _times, _zero, _add, _add_product, determinant=_determinant))
-
-
 def _nodes(program: Program, constants: Constants) -> Nodes:
-    """The nodes of a program that shares no slots."""
-    found = _Terms(program)
-    terms = np.array([term for node in found.terms for term in node], np.int64).reshape(-1, 3)
-    left, right, number = terms.T
-    leaf = np.array(found.leaf, np.int64)
-    weighted, is_leaf = number >= 0, leaf >= 0
+    """The nodes of a program that shares no slots. (Those that hold magnitudes are never visited by a sample.)"""
+    program, terms = program.expect(*LOWERED), terms_of(program, choices=True)
+    order = np.argsort(terms.of, kind="stable")
+    left, right, number = terms.x[order], terms.y[order], terms.weight[order]
+    kind, which = np.full(program.slots, LEAF, np.uint8), np.full(program.slots, -1, np.int32)
+    visited = program.op != DETMAG
+    kind[program.target[visited]] = program.op[visited]
+    slots, leaf = program.leaves
+    which[slots] = program.leaf_variable[leaf]
+    for det in program.dets:
+        which[det.target] = det.det
+    weighted = number >= 0
     weight, weight_exponent = np.zeros(len(number)), np.zeros(len(number), np.int64)
     weight[weighted] = constants.weights[number[weighted]]
     weight_exponent[weighted] = constants.weight_exponents[number[weighted]]
     table, table_exponent = np.zeros((program.slots, 2)), np.zeros((program.slots, 2), np.int64)
-    table[is_leaf] = constants.leaf_table[leaf[is_leaf], :2]
-    table_exponent[is_leaf] = constants.leaf_exponents[leaf[is_leaf], :2]
-    links = Links(
-        np.array(found.kind, np.uint8),
-        starts([len(node) for node in found.terms]),
-        left.astype(np.int32),
-        right.astype(np.int32),
-        np.array(found.which, np.int32),
-    )
+    table[slots], table_exponent[slots] = constants.leaf_table[leaf, :2], constants.leaf_exponents[leaf, :2]
+    first = starts(np.bincount(terms.of, minlength=program.slots))
+    links = Links(kind, first, left.astype(np.int32), right.astype(np.int32), which)
     return Nodes(links, Numbers(weight, weight_exponent, table, table_exponent))

@@ -23,7 +23,7 @@ from pgcc.ir.flat import starts
 from pgcc.ir.numbers import Number
 from pgcc.program.builder import Builder
 from pgcc.program.dependence import needed_slots
-from pgcc.program.program import DETBAR, DETIN, DETMAG, LOWERED, SUM, TIMES, Code, Program
+from pgcc.program.program import DET, DETBAR, DETIN, DETMAG, LOWERED, SUM, TIMES, Code, Program
 
 
 @dataclass(frozen=True)
@@ -150,18 +150,29 @@ def binarized(program: Program) -> Program:
     return replace(program, **code.columns)
 
 
-def terms_of(program: Program) -> Terms:
-    """The terms of sums, and of products of at most two factors: a binarized program has no other products."""
-    lengths, weights = np.diff(program.start), np.diff(program.first_weight)
-    counts = np.select([program.op == SUM, program.op == TIMES], [weights, lengths > 0], 0)
+def terms_of(program: Program, choices: bool = False) -> Terms:
+    """The terms of sums, and of products of at most two factors: a binarized program has no other products.
+
+    choices : instead, what a walk from the root down chooses from: the terms of sums, every factor of a product by
+    itself, and the pairs f, y of a determinant.
+    """
+    op, lengths, weights = program.op, np.diff(program.start), np.diff(program.first_weight)
+    factors, pairs = (lengths, lengths // 2) if choices else (lengths > 0, 0)
+    counts = np.select([op == SUM, op == TIMES, op == DET], [weights, factors, pairs], 0)
     owner = np.repeat(np.arange(program.instructions), counts)
     j = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-    product = program.op[owner] == TIMES
-    alone = np.where(product, lengths[owner] == 1, program.alone[owner])
+    kind, length = op[owner], lengths[owner]
+    alone = np.select(
+        [kind == SUM, kind == TIMES], [program.alone[owner], np.where(choices | (length == 1), length, 0)], 0
+    )
     paired = j >= alone
     first = program.start[owner] + np.where(paired, 2 * j - alone, j)
-    x, y = program.args[first], np.where(paired, program.args[np.where(paired, first + 1, 0)], -1)
-    weight = np.where(product, -1, program.first_weight[owner] + j)
+    second = np.where(paired, first + 1, 0)
+    det = kind == DET  # its number, then all f, then all y
+    first[det] = (program.start[owner] + 1 + j)[det]
+    second[det] = (first + length // 2)[det]
+    x, y = program.args[first], np.where(paired, program.args[second], -1)
+    weight = np.where(kind == SUM, program.first_weight[owner] + j, -1)
     return Terms(*(column.astype(np.int64) for column in (program.target[owner], x, y, weight)))
 
 

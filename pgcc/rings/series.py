@@ -10,15 +10,22 @@ from pgcc.certify.certificate import Analysis, Certificate
 from pgcc.certify.kernels.bounds import certify
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node
-from pgcc.kernels.walk import instructions_of
+from pgcc.kernels.walk import instructions_of, walk_in_python
 from pgcc.passes.expand_det import expand_small
 from pgcc.program.lower import lower
 from pgcc.program.program import ARITHMETIC, Program
-from pgcc.rings.kernels.series import Numbers, run_series, top_lengths
+from pgcc.rings.kernels.series import Degrees, Numbers, run_series, top_lengths
 from pgcc.rings.values import Values
 
 # The most bytes for the coefficients of all values of a row.
 _MOST_BYTES = 1 << 30
+
+
+def degree_in(program: Program, codes: np.ndarray) -> int:
+    """A bound on the degree in t of the value of a program that shares no slots, for a row of evidence."""
+    degree, uncapped = np.zeros(program.slots, np.int64), np.zeros(program.instructions + 1, np.int64)
+    walk_in_python(program, Degrees(program.leaf_variable, uncapped, uncapped[:0], codes, degree))
+    return int(degree[program.value])
 
 
 class Series:

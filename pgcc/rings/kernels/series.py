@@ -14,7 +14,7 @@ import numpy as np
 
 from pgcc.kernels.policy import bare_kernel, kernel
 from pgcc.kernels.walk import Operations, number_system, walk
-from pgcc.program.program import LEAF, SUM, TIMES
+from pgcc.program.program import DET, DETMAG, LEAF, SUM, TIMES
 
 HUGE = 2**40  # stands for all degrees from here on
 
@@ -85,12 +85,23 @@ def _cap_degree(system, i, at):
         system.degree[at] = min(system.degree[at], inside)
 
 
+def _determinant_degree(system, i, at, op, args):
+    """Every term of a determinant has one factor of each pair (f, y). A bound on its error (DETMAG) has no degree."""
+    degree, k, total = system.degree, len(args) // 2, 0
+    if op != DET and op != DETMAG:
+        raise ValueError("there is no rule for the degree of an instruction of this kind")
+    for j in range(1, k + 1 if op == DET else 1):
+        total = min(HUGE, total + max(degree[args[j]], degree[args[k + j]]))
+    degree[at] = total
+
+
 number_system(
     Degrees,
     Operations(
-        _leaf_degree, _no_degree, _times_degree, _no_degree, _add_degree, _add_product_degree, _cap_degree, _cap_degree
+        _leaf_degree, _no_degree, _times_degree, _no_degree, _add_degree, _add_product_degree, _cap_degree, _cap_degree,
+        _determinant_degree,
     ),
-)
+)  # fmt: skip
 
 
 class Numbers(NamedTuple):
