@@ -112,10 +112,14 @@ def test_singular_at_every_point(tmp_path):
 def test_sizes(tmp_path):
     rng = np.random.default_rng(4)
     B = rng.normal(size=(40, 20))
+    parts = {"x1": pgcc.parse("0.3*a*b + 0.7*a"), "x2": pgcc.parse("0.4*c*d + 0.6"), "x3": pgcc.parse("e")}
     circuits = [
-        pgcc.dpp(L=B @ B.T / 10 + 0.1 * np.eye(40)),  # large enough for a Hessenberg form
+        pgcc.dpp(L=B @ B.T / 10 + 0.1 * np.eye(40)),
         pgcc.mixture([0.5, 0.5], [pgcc.dpp(L=np.eye(3) + 0.5), pgcc.parse("(0.2*x1 + 0.8)*(0.5*x2*x3 + 0.5)")]),
         pgcc.dpp(L=B[:8] @ B[:8].T).observe(size=3),
+        pgcc.dpp(L=[[2, 1, 0.5], [1, 2, 1], [0.5, 1, 2]]).compose(parts),
+        pgcc.dpp(L=[[1, 2, 0], [-2, 1, 1], [0, -1, 0.5]], symmetric=False),
+        pgcc.spanning_tree([("a", "b", 2), ("b", "c", 1), ("a", "c", 1), ("c", "d", 5)]),
     ]
     models = list(map(pgcc.compile, circuits))
     rows = []
@@ -127,7 +131,10 @@ def test_sizes(tmp_path):
         for row in codes:
             found = next(answers)
             np.testing.assert_allclose(found["sizes"], model.cardinality(row), rtol=0, atol=1e-9)
-            assert np.abs(np.array(found["sizes"]) - model.cardinality(row)).max() <= found["error"]
+            assert np.abs(np.array(found["sizes"]) - model.cardinality(row)).max() <= found["error"] < 1e-6
+            moments = model.moments(row)
+            assert abs(found["mean"] - moments.mean) <= found["meanError"] + 1e-9
+            assert abs(found["deviation"] - moments.variance**0.5) <= found["deviationError"] + 1e-9
 
 
 def test_the_deviation_of_many_variables(tmp_path):

@@ -27,45 +27,50 @@ export class Determinant {
     this.isCounted = new Uint8Array(this.children).fill(spec.counted === null ? 1 : 0);
     for (const i of spec.counted ?? []) this.isCounted[i] = 1;
     this.ratio = new Float64Array(this.children); // f_i / y_i
-    this.ratioIm = null; // its imaginary part, in `series.js`
+    this.ratioIm = new Float64Array(this.children);
     this.ratioError = new Float64Array(this.children); // relative
     this.border = new Int32Array(this.children); // the place of its border, or −1
-    this.factors = new Scaled(2); // Π y_i · Π f_i; and without the only one of these that is 0
   }
 
   /** The value for f_i = values[slots[i]] and y_i = values[slots[k + i]], put into values[target]. */
   evaluate(values, slots, target) {
-    Object.assign(this, { values, slots });
-    this.readChildren();
+    const { re, e, relative, zeros } = this.read(slots, (slot) => {
+      const { m, e, x } = values.at(slot);
+      return { re: m, im: 0, e, relative: x === 0 ? 0 : x / Math.abs(m) };
+    });
+    const product = new Scaled(1);
+    product.put(0, re, e, Math.abs(re) * relative);
+    const zero = { m: 0, e: 0, x: this.isDoubtful ? Infinity : 0 };
+    this.all = zeros === 0 ? product.at(0) : zero;
+    this.rest = zeros === 1 ? product.at(0) : zero;
     this.circle = this.chooseCircle();
     this.found = this.circle === null ? null : this.coefficient();
-    if (this.found === null) return values.put(target, 0, 0, 0);
-    const { m, e, x } = this.factors;
-    values.put(target, m[0], e[0], x[0]);
-    values.multiply(target, this.found.m, this.found.e, this.found.x);
+    values.put(target, this.all.m, this.all.e, this.all.x);
+    if (this.found === null) values.put(target, 0, 0, 0);
+    else values.multiply(target, this.found.re, this.found.e, this.found.x);
   }
 
-  readChildren() {
-    const { values, slots, factors, children: k } = this, { m, e, x } = values;
-    let zeros = 0;
-    this.borders = 0;
-    this.zeroBorder = -1;
-    this.doubtful = false;
-    factors.put(0, 1, 0, 0);
+  /** Ratios and borders of children {re, im, e, relative}. Returns the product of the y_i and f_i that are not 0. */
+  read(slots, child) {
+    const product = { re: 1, im: 0, e: 0 }, k = this.children;
+    let most = 1, zeros = 0;
+    Object.assign(this, { slots, borders: 0, zeroBorder: -1, isDoubtful: false, isReal: true });
     for (let i = 0; i < k; i++) {
-      const f = slots[i], y = slots[k + i], isBorder = m[y] === 0, factor = isBorder ? f : y;
+      const f = child(slots[i]), y = child(slots[k + i]), norm = y.re * y.re + y.im * y.im, isBorder = norm === 0;
+      const scale = isBorder ? 0 : 2 ** Math.max(-1000, Math.min(1000, 64 * (f.e - y.e))) / norm, factor = isBorder ? f : y;
       this.border[i] = isBorder ? this.borders++ : -1;
-      const ratio = isBorder ? 0 : (m[f] / m[y]) * 2 ** Math.max(-2000, Math.min(2000, 64 * (e[f] - e[y])));
-      const isExact = m[f] === m[y] && x[f] === 0 && x[y] === 0, isTooLarge = !(Math.abs(ratio) < MOST_RATIO);
-      this.doubtful ||= isTooLarge || (x[y] > 0 && x[y] >= Math.abs(m[y])) || (m[f] === 0 && x[f] > 0);
-      this.ratio[i] = isTooLarge ? 0 : ratio;
-      this.ratioError[i] = isBorder || isExact || m[f] === 0 ? 0 : x[f] / Math.abs(m[f]) + x[y] / Math.abs(m[y]) + 2 * UNIT;
-      if (m[factor] !== 0 || x[factor] > 0) factors.multiply(0, m[factor], e[factor], x[factor]);
+      this.ratio[i] = (f.re * y.re + f.im * y.im) * scale;
+      this.ratioIm[i] = (f.im * y.re - f.re * y.im) * scale;
+      this.ratioError[i] = f.relative + y.relative + 8 * UNIT;
+      const isTooLarge = !(Math.abs(this.ratio[i]) + Math.abs(this.ratioIm[i]) < MOST_RATIO);
+      if (isTooLarge) this.ratio[i] = this.ratioIm[i] = 0;
+      this.isDoubtful ||= isTooLarge || f.relative === Infinity || (isBorder ? y.relative > 0 : y.relative >= 1);
+      this.isReal &&= this.ratioIm[i] === 0;
+      most *= 1 + factor.relative + 4 * UNIT;
+      if (factor.re !== 0 || factor.im !== 0) multiplyComplex(product, factor.re, factor.im, factor.e);
       else if (zeros++ === 0) this.zeroBorder = i;
     }
-    if (zeros > 1) this.zeroBorder = -1;
-    factors.put(1, zeros === 1 ? factors.m[0] : 0, factors.e[0], zeros === 1 ? factors.x[0] : 0);
-    if (zeros > 0) factors.put(0, 0, 0, 0);
+    return { ...product, zeros, relative: most - 1 + k * UNIT };
   }
 
   /** Which power of s is wanted of those up to a degree, and the radius; null if the coefficient is 0 in any case. */
@@ -98,7 +103,7 @@ export class Determinant {
   /** B at s; and of each row the sum of its terms' sizes, and of their errors beside those of rounding. */
   matrixAt(sr, si) {
     const { rank, m0, u, v, ratio, ratioIm, ratioError } = this, n = rank + this.borders;
-    const matrix = new Matrix(n, si === 0 && ratioIm === null), { rows } = matrix;
+    const matrix = new Matrix(n, si === 0 && this.isReal), { rows } = matrix;
     const extent = new Float64Array(n), off = new Float64Array(n);
     const put = (row, column, entry) => {
       rows[row].re[column] = entry;
@@ -112,7 +117,7 @@ export class Determinant {
         for (let p = v.start[i]; p < v.start[i + 1]; p++) put(at, v.row[p], -v.entry[p]);
         continue;
       }
-      const a = ratio[i], b = ratioIm?.[i] ?? 0, [cr, ci] = this.isCounted[i] ? [sr, si] : [1, 0];
+      const a = ratio[i], b = ratioIm[i], [cr, ci] = this.isCounted[i] ? [sr, si] : [1, 0];
       const fr = a * cr - b * ci, fi = a * ci + b * cr;
       if (fr === 0 && fi === 0) continue;
       for (let p = u.start[i]; p < u.start[i + 1]; p++) {
@@ -129,8 +134,10 @@ export class Determinant {
   }
 
   /** det B(s) = (re + i·im)·2^(64·e), its relative error, how large it may be for all we know, and B⁻¹ with errors. */
-  pointAt(sr, si) {
+  pointAt(sr, si, isBounded = true) {
     const { matrix, extent, off } = this.matrixAt(sr, si), det = matrix.eliminate(), { n, order } = matrix;
+    const point = { ...det, s: [sr, si], n, most: { m: 0, e: det.e }, relative: 0, inverse: null };
+    if (!isBounded) return point;
     const sums = new Float64Array(n), ones = new Float64Array(n).fill(1), most = new Scaled(1);
     most.put(0, 16 * n, 0, 0);
     for (let k = 0; k < n; k++) {
@@ -139,7 +146,7 @@ export class Determinant {
       off[row] += UNIT * ((this.children + 4) * extent[row] + 3 * n * size);
       most.multiply(0, Math.max(matrix.rowSum(k, ones, k, k + 1), n * UNIT * Math.max(size, extent[row])), 0, 0);
     }
-    const point = { ...det, s: [sr, si], n, most: most.at(0), relative: Infinity, inverse: null };
+    Object.assign(point, { most: most.at(0), relative: Infinity });
     if (det.re === 0 && det.im === 0) return point;
     const inverse = matrix.inverse(), rowError = new Float64Array(n), columnMost = new Float64Array(n);
     let total = 0;
@@ -147,7 +154,7 @@ export class Determinant {
       total += rowError[i] = inverse.rowSum(i, off);
       for (let j = 0; j < n; j++) columnMost[j] = Math.max(columnMost[j], inverse.rowSum(i, ones, j, j + 1));
     }
-    return { ...point, inverse, rowError, columnMost, relative: Math.expm1(total) };
+    return Object.assign(point, { inverse, rowError, columnMost, relative: Math.expm1(total) });
   }
 
   /** s·v_iᵀ·B(s)⁻¹·u_i of an open child (without s if it is not counted), of a border its entry of B(s)⁻¹. */
@@ -162,30 +169,33 @@ export class Determinant {
     return { re: re * a - im * b, im: re * b + im * a, error };
   }
 
-  /** The coefficient m ± x of s^wanted and its derivatives by the ratios, all times 2^(64·e). */
-  coefficient() {
+  /**
+   * The coefficient re + i·im of s^wanted, off by x at most, and its derivatives by real ratios, all times 2^(64·e).
+   * Without bounds, x and the derivatives are left out, which takes a quarter of the time.
+   */
+  coefficient(isBounded = true) {
     const { rho, wanted, degree } = this.circle, count = degree + 1, k = this.children, points = [];
-    for (let j = 0; 2 * j <= count && j < count; j++) {
-      const angle = (2 * Math.PI * j) / count, twice = j > 0 && 2 * j < count ? 2 : 1; // a point and its conjugate
-      const point = this.pointAt(rho * Math.cos(angle), rho * (j > 0 ? Math.sin(angle) : 0));
+    for (let j = 0; j < count && (2 * j <= count || !this.isReal); j++) {
+      const angle = (2 * Math.PI * j) / count, twice = this.isReal && j > 0 && 2 * j < count ? 2 : 1; // and its conjugate
+      const point = this.pointAt(rho * Math.cos(angle), j > 0 ? rho * Math.sin(angle) : 0, isBounded);
       points.push({ ...point, turn: (angle * wanted) % (2 * Math.PI), share: twice / count });
     }
     const top = points.reduce((most, point) => Math.max(most, point.e, point.most.e), -Infinity);
     const binary = Math.log2(rho) * wanted, whole = Math.floor(binary / 64), power = 2 ** (binary - 64 * whole); // ρ^wanted
-    const slopes = new Float64Array(k), slopeErrors = new Float64Array(k).fill(this.doubtful ? Infinity : 0);
-    let m = 0, x = this.doubtful ? Infinity : 0;
+    const slopes = new Float64Array(k), slopeErrors = new Float64Array(k).fill(this.isDoubtful ? Infinity : 0);
+    const found = { re: 0, im: 0, e: top - whole, x: this.isDoubtful ? Infinity : 0, slopes, slopeErrors, inverse: points[0].inverse };
     for (const point of points) {
       if (!(point.relative < 0.5)) {
-        x += (point.share / power) * point.most.m * shiftBy(point.most.e - top); // no digit is certain
+        found.x += (point.share / power) * point.most.m * shiftBy(point.most.e - top); // no digit is certain
         slopeErrors.fill(Infinity);
       }
-      if (point.inverse === null) continue;
       const scale = (point.share / power) * shiftBy(point.e - top), c = Math.cos(point.turn), s = Math.sin(point.turn);
       const re = scale * (point.re * c + point.im * s), im = scale * (point.im * c - point.re * s);
       const size = Math.abs(re) + Math.abs(im), off = point.relative + (64 + 4 * point.n + 8 * Math.abs(binary)) * UNIT;
-      m += re;
-      x += size * (off < 0.5 ? off : 1);
-      for (let i = 0; i < k; i++) {
+      found.re += re;
+      if (!this.isReal) found.im += im;
+      found.x += size * (off < 0.5 ? off : 1);
+      for (let i = 0; i < k && point.inverse !== null; i++) {
         const slope = this.slope(point, i);
         slopes[i] += re * slope.re - im * slope.im;
         slopeErrors[i] += size * (slope.error + off * (Math.abs(slope.re) + Math.abs(slope.im)));
@@ -193,32 +203,15 @@ export class Determinant {
     }
     for (let i = 0; i < k && this.nonnegative; i++) {
       // it is affine in the ratio, and neither of its coefficients is negative
-      if (this.ratio[i] > 0) slopeErrors[i] = Math.min(slopeErrors[i], Math.abs(slopes[i]) + (Math.abs(m) + x) / this.ratio[i]);
+      if (this.ratio[i] > 0) slopeErrors[i] = Math.min(slopeErrors[i], Math.abs(slopes[i]) + (Math.abs(found.re) + found.x) / this.ratio[i]);
     }
-    return { m, e: top - whole, x, slopes, slopeErrors, inverse: points[0].inverse };
-  }
-
-  /** The coefficient for complex ratios, {re, im, e}; with `relative`, a bound on its error beside its size. */
-  bareCoefficient(isBounded) {
-    const { rho, wanted, degree } = this.circle, count = degree + 1, points = [];
-    for (let j = 0; j < count; j++) {
-      const angle = (2 * Math.PI * j) / count, s = [rho * Math.cos(angle), rho * Math.sin(angle)];
-      const point = isBounded ? this.pointAt(...s) : { ...this.matrixAt(...s).matrix.eliminate(), relative: 0 };
-      multiplyComplex(point, Math.cos(angle * wanted) / count, -Math.sin(angle * wanted) / count);
-      points.push(point);
-    }
-    const e = points.reduce((most, point) => Math.max(most, point.e), -Infinity);
-    const sum = (part) => points.reduce((total, point) => total + part(point) * shiftBy(point.e - e), 0);
-    const binary = Math.log2(rho) * wanted, whole = Math.floor(binary / 64), power = 2 ** (binary - 64 * whole);
-    const re = sum((point) => point.re) / power, im = sum((point) => point.im) / power, size = Math.hypot(re, im);
-    const off = sum((point) => (Math.abs(point.re) + Math.abs(point.im)) * (point.relative + 64 * UNIT)) / power;
-    return { re, im, e: e - whole, relative: size > 0 ? off / size : Infinity };
+    return found;
   }
 
   /** Add (adjoint)·∂det/∂child to the adjoint of every child that is needed. */
-  differentiate(adjoints, adjoint, needed) {
+  differentiate(values, adjoints, adjoint, needed) {
     if (this.found === null) return;
-    const { values, slots, found, ratio, ratioError, factors, children: k } = this, term = new Scaled(1);
+    const { slots, found, ratio, ratioError, all, rest, children: k } = this, term = new Scaled(1);
     // adjoint · base · (m ± x)·2^(64·e) / divisor
     const give = (slot, base, divisor, m, x) => {
       const inverse = 1 / divisor.m, off = divisor.x * inverse * inverse + UNIT * Math.abs(inverse);
@@ -228,17 +221,16 @@ export class Determinant {
       term.multiply(0, adjoint.m, adjoint.e, adjoint.x);
       adjoints.add(slot, term.m[0], term.e[0], term.x[0]);
     };
-    const all = factors.at(0), rest = factors.at(1);
     for (let i = 0; i < k; i++) {
       const f = slots[i], y = slots[k + i], slope = found.slopes[i], off = found.slopeErrors[i];
       if (this.border[i] < 0) {
         const share = Math.abs(slope * ratio[i]) * (ratioError[i] + 2 * UNIT) + (ratio[i] === 0 ? 0 : Math.abs(ratio[i]) * off);
         if (needed[f]) give(f, all, values.at(y), slope, off);
-        if (needed[y]) give(y, all, values.at(y), found.m - ratio[i] * slope, found.x + share + 2 * UNIT * Math.abs(found.m));
+        if (needed[y]) give(y, all, values.at(y), found.re - ratio[i] * slope, found.x + share + 2 * UNIT * Math.abs(found.re));
         continue;
       }
-      const isZero = values.m[f] === 0, base = isZero ? (i === this.zeroBorder ? rest : all) : all;
-      if (needed[f]) give(f, base, isZero ? ONE : values.at(f), found.m, found.x);
+      const isZero = values.m[f] === 0, base = i === this.zeroBorder ? rest : all;
+      if (needed[f]) give(f, base, isZero ? ONE : values.at(f), found.re, found.x);
       // with a size, that it is out after all counts one less: not computed here
       if (needed[y]) give(y, base, isZero ? ONE : values.at(f), slope, this.size === null ? off : Infinity);
     }

@@ -136,7 +136,7 @@ export class Evaluator {
 
   determinantBack(i) {
     const det = this.determinants[this.program.args[this.program.start[i]]];
-    det.differentiate(this.adjoints, this.adjoints.at(i), this.needed);
+    det.differentiate(this.values, this.adjoints, this.adjoints.at(i), this.needed);
   }
 
   /** Pr(evidence) and, for every variable, Pr(in | evidence), each with a bound on its error. */

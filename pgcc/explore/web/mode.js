@@ -8,7 +8,7 @@ import { fromTheRoot } from "./sampler.js";
 import { logarithm } from "./scaled.js";
 import { heaviestTree } from "./trees.js";
 
-const SECONDS = 2; // of search
+const SECONDS = 3; // of search
 const TOLERANCE = 1e-9; // a set is as probable as another within this
 
 /** {row, log, exact}, with log the logarithm of g of the set; a step at a time. */

@@ -115,52 +115,41 @@ class Series {
 
   /** From the values at roots of unity, of which half are the conjugates of the others. */
   *determinant(i) {
-    const { evaluator, program } = this, slots = program.slots(i);
-    const det = evaluator.determinants[program.args[program.start[i]]], known = evaluator.values.at(i);
-    const count = this.degree[i] + 1, there = new Determinant(det), points = [];
-    if (count === 1) return polynomial([known.m], known.e, known.x);
-    for (let j = 0; 2 * j <= count; j++) {
-      const angle = (2 * Math.PI * j) / count, twice = j > 0 && 2 * j < count ? 2 : 1;
-      points.push({ ...this.pointOf(there, slots, det.circle?.rho, angle), angle, share: twice / count });
+    const { evaluator, program } = this, { positive } = program, slots = program.slots(i), known = evaluator.values.at(i);
+    const det = evaluator.determinants[program.args[program.start[i]]], there = new Determinant(det), points = [];
+    const count = (this.degree[i] + 1) | 1, c = new Float64Array(this.degree[i] + 1); // odd: −1 is often a zero
+    if (c.length === 1) return polynomial([known.m], known.e, known.x);
+    for (let j = 0; 2 * j < count; j++) {
+      const angle = (2 * Math.PI * j) / count;
+      points.push({ ...this.pointOf(there, slots, det.circle?.rho, angle), angle, share: (j > 0 ? 2 : 1) / count });
       yield j / count;
     }
-    const e = Math.max(known.e, ...points.map((point) => point.e)), c = new Float64Array(count);
+    const e = Math.max(known.e, ...points.map((point) => point.e));
     let x = 0;
     for (const point of points) {
-      const scale = point.share * shiftBy(point.e - e);
-      for (let n = 0; n < count; n++) {
+      const scale = point.share * shiftBy(point.e - e), size = Math.hypot(point.re, point.im) * shiftBy(point.e - e);
+      for (let n = 0; n < c.length; n++) {
         const angle = (point.angle * n) % (2 * Math.PI);
         c[n] += scale * (point.re * Math.cos(angle) + point.im * Math.sin(angle));
       }
-      const size = Math.hypot(point.re, point.im);
-      if (size > 0) x = Math.max(x, shiftBy(point.e - e) * size * (point.relative + 16 * count * UNIT));
+      x = Math.max(x, 16 * count * UNIT * size, positive ? 0 : point.relative === Infinity ? Infinity : size * point.relative);
     }
-    if (program.positive) x += 4 * known.x * shiftBy(known.e - e); // its values are largest at t = 1, and their errors
+    if (positive) {
+      // its values are largest at t = 1, and their errors
+      const children = slots.reduce((sum, slot) => sum + this.valueAt(slot, 0).relative, 0);
+      x += (4 * known.x + Math.abs(known.m) * children) * shiftBy(known.e - e);
+    }
     return polynomial(c, e, Math.sqrt(count) * x); // Parseval
   }
 
   /** The value of a determinant at a complex t of absolute value 1: {re, im, e}, with a bound on its relative error. */
   pointOf(det, slots, rho, angle) {
-    const value = { re: 1, im: 0, e: 0 }, k = det.children;
-    let relative = 0;
-    det.ratioIm = new Float64Array(k);
-    det.borders = 0;
-    for (let c = 0; c < k; c++) {
-      const f = this.valueAt(slots[c], angle), y = this.valueAt(slots[k + c], angle), norm = y.re * y.re + y.im * y.im;
-      const isBorder = norm === 0, scale = isBorder ? 0 : 2 ** Math.max(-1000, Math.min(1000, 64 * (f.e - y.e))) / norm;
-      det.border[c] = isBorder ? det.borders++ : -1;
-      det.ratio[c] = (f.re * y.re + f.im * y.im) * scale;
-      det.ratioIm[c] = (f.im * y.re - f.re * y.im) * scale;
-      det.ratioError[c] = isBorder || f.relative === 0 ? 0 : f.relative + y.relative + 8 * UNIT;
-      const factor = isBorder ? f : y;
-      multiplyComplex(value, factor.re, factor.im, factor.e);
-      relative += factor.relative + (isBorder ? y.relative : 0);
-    }
-    det.circle = det.chooseCircle(rho);
-    if (det.circle === null) return { re: 0, im: 0, e: 0, relative };
-    const bare = det.bareCoefficient(!this.program.positive);
+    const value = det.read(slots, (slot) => this.valueAt(slot, angle)), off = det.isDoubtful ? Infinity : value.relative;
+    det.circle = value.zeros > 0 ? null : det.chooseCircle(rho);
+    if (det.circle === null) return { re: 0, im: 0, e: 0, relative: off };
+    const bare = det.coefficient(!this.program.positive), size = Math.hypot(bare.re, bare.im);
     multiplyComplex(value, bare.re, bare.im, bare.e);
-    return { ...value, relative: relative + (this.program.positive ? 0 : bare.relative) };
+    return { ...value, relative: size > 0 ? off + (1 + off) * bare.x / size : Infinity };
   }
 
   valueAt(slot, angle) {

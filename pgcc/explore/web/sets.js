@@ -17,7 +17,7 @@ export function modeParts(found, probability, names, use) {
   if (inside.length > MOST) listed.append(make("li", {}, `and ${inside.length - MOST} more`));
   const verdict = found.exact
     ? [make("b", {}, "Exact"), ": no set that agrees with the evidence is more probable."]
-    : [make("b", {}, "Best found"), " in two seconds: a more probable one may exist."];
+    : [make("b", {}, "Best found"), " in three seconds: a more probable one may exist."];
   return [
     make("p", { class: "verdict", id: "mode-verdict" }, ...verdict),
     listed,
