@@ -289,30 +289,26 @@ class _Writer:
     def _pair(self, position: int) -> tuple[Decimal, Decimal]:
         """The coefficients of x and x̄ of a node over one variable."""
         below = Circuit(self.order[position])
-        value: list[tuple[Decimal, Decimal]] = []
-        for node, links in zip(below.order, below._links, strict=True):
-            pair = (ONE, ONE)
-            match node.op:
-                case Op.VAR:
-                    pair = (Decimal(0), ONE) if node.is_complement else (ONE, Decimal(0))
-                case Op.CONST:
-                    pair = (_decimal(node.value), _decimal(node.value))
-                case Op.SUM:
-                    weights = [_decimal(w) for w in node.weights]
-                    pairs = [(w, value[c]) for w, c in zip(weights, links, strict=True)]
-                    pair = (
-                        sum((w * a for w, (a, _) in pairs), Decimal(0)),
-                        sum((w * b for w, (_, b) in pairs), Decimal(0)),
-                    )
-                case Op.PRODUCT:
-                    pair = (
-                        math.prod((value[c][0] for c in links), start=ONE),
-                        math.prod((value[c][1] for c in links), start=ONE),
-                    )
-                case _:
-                    raise FormatError(f"a PSDD has no {node!r}")
-            value.append(pair)
-        return value[-1]
+        return _value(below, ONE, Decimal(0)), _value(below, Decimal(0), ONE)
+
+
+def _value(circuit: Circuit, inside: Decimal, outside: Decimal) -> Decimal:
+    """The value of a circuit where every variable is `inside`, and every complement `outside`."""
+    values: list[Decimal] = []
+    for node, below in zip(circuit.order, circuit._links, strict=True):
+        match node.op:
+            case Op.VAR:
+                values.append(outside if node.is_complement else inside)
+            case Op.CONST:
+                values.append(_decimal(node.value))
+            case Op.SUM:
+                terms = (_decimal(w) * values[c] for w, c in zip(node.weights, below, strict=True))
+                values.append(sum(terms, Decimal(0)))
+            case Op.PRODUCT:
+                values.append(math.prod((values[c] for c in below), start=ONE))
+            case _:
+                raise FormatError(f"a PSDD has no {node!r}")
+    return values[-1]
 
 
 def _decimal(number: Number) -> Decimal:

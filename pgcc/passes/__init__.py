@@ -22,8 +22,8 @@ What methods of `Circuit` and the frontends ask for (documented at the methods; 
     expand_det    expand_det      the same polynomial without determinants, by `berkowitz`
     berkowitz     berkowitz       the determinant of a matrix of nodes as sums and products
 
-What passes compute with: `building` (sums and products without zeros and ones), `recursion` (on a stack of its own),
-and `pgcc.exact` (rational numbers that do not become enormous, and interval arithmetic).
+What passes compute with: `building` (sums and products without zeros and ones), and `pgcc.exact` (rational numbers that
+do not become enormous, and interval arithmetic).
 
 There are three exact determinants, each for another purpose: `pgcc.ir.interpret.determinant` is the specification, over
 any ring, and shares no code with the others on purpose; `pgcc.exact.bounded.constant_determinant` eliminates (numbers
