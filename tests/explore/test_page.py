@@ -26,12 +26,11 @@ SMALL = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))
 
 def unpack(packed):
     """The arrays that `pack` was given, flattened, as `decode.js` has them."""
-    data = np.frombuffer(zlib.decompress(base64.b64decode(packed["bytes"])), np.uint8)
+    data = zlib.decompress(base64.b64decode(packed["bytes"]))
     found, at = {}, 0
     for name, kind, size in packed["arrays"]:
-        dtype = np.dtype(kind)
-        planes = data[at : at + size * dtype.itemsize].reshape(dtype.itemsize, size)
-        found[name] = np.ascontiguousarray(planes.T).view(dtype.newbyteorder("<")).ravel()
+        dtype = np.dtype(kind).newbyteorder("<")
+        found[name] = np.frombuffer(data, dtype, size, at)
         at += size * dtype.itemsize
     return found
 

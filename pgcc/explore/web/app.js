@@ -18,7 +18,6 @@ import { VariablesView } from "./variables.js";
 const CERTAIN = 1e-6; // the relative error from which on the page says that it is not certain
 const MOST_WORK = 4e9; // multiplications for the sizes that are begun without being asked for
 const MOST_CHIPS = 60;
-const THEMES = [["", "◐", "as the system has them"], ["light", "☀", "light"], ["dark", "☾", "dark"]];
 
 const part = (id) => document.getElementById(id);
 
@@ -31,7 +30,6 @@ class App {
     this.jobs = new Jobs();
     this.codes = new Uint8Array(this.names.length).fill(OPEN);
     this.past = [];
-    this.drawn = null;
     this.prior = this.evaluator.query(this.codes).marginal;
     this.variables = new VariablesView(part("list"), about, (variable, code) => this.change(variable, code));
     this.circuit = new CircuitView({
@@ -55,21 +53,12 @@ class App {
   }
 
   listen() {
-    part("search").addEventListener("input", (event) => {
-      this.variables.wanted = event.target.value.trim();
-      this.variables.arrange();
-    });
-    part("sort").addEventListener("change", (event) => {
-      this.variables.sort = event.target.value;
-      this.variables.arrange();
-    });
+    part("search").addEventListener("input", (event) => this.variables.arrange({ wanted: event.target.value.trim() }));
+    part("sort").addEventListener("change", (event) => this.variables.arrange({ sort: event.target.value }));
     part("undo").addEventListener("click", () => this.undo());
     part("clear").addEventListener("click", () => this.replace(this.codes.slice().fill(OPEN)));
     part("find-mode").addEventListener("click", () => this.findMode());
     part("draw").addEventListener("click", () => this.drawSamples(Number(part("sample-count").value)));
-    part("theme").addEventListener("click", () => this.turnTheme());
-    this.theme = 0;
-    this.showTheme();
     document.addEventListener("keydown", (event) => {
       const typing = event.target.matches?.("input, select");
       if (event.key === "/" && !typing) {
@@ -110,7 +99,6 @@ class App {
   ask() {
     const begin = performance.now();
     this.answer = { ...this.evaluator.query(this.codes), codes: this.codes, prior: this.prior, drawn: null };
-    this.drawn = null;
     this.jobs.stop("mode");
     this.jobs.stop("samples");
     this.reason = this.about.graph?.trees ? whyNoTree(this.about.graph, this.codes) : null;
@@ -209,7 +197,7 @@ class App {
     part("mode").replaceChildren(make("p", { class: "quiet" }, "Searching …"));
     this.jobs.start("mode", () => modeSteps(this.helper, codes, this.about), (found) => {
       this.mode = found;
-      const value = this.helper.evaluate(found.row);
+      const value = this.helper.evaluate(found?.row ?? codes);
       part("mode").replaceChildren(...modeParts(found, this.share(value), this.names, () => this.replace(found.row.slice())));
     });
   }
@@ -224,22 +212,6 @@ class App {
       this.answer.drawn = this.names.map((_, i) => samples.reduce((sum, row) => sum + row[i], 0) / samples.length);
       this.variables.update(this.answer);
     });
-  }
-
-  // -- colours --------------------------------------------------------------------------------------------------
-
-  turnTheme() {
-    this.theme = (this.theme + 1) % THEMES.length;
-    this.showTheme();
-  }
-
-  showTheme() {
-    const [name, sign, words] = THEMES[this.theme];
-    if (name) document.documentElement.dataset.theme = name;
-    else delete document.documentElement.dataset.theme;
-    part("theme").textContent = sign;
-    part("theme").setAttribute("aria-label", `Colours: ${words}`);
-    part("theme").setAttribute("title", `Colours: ${words}`);
   }
 }
 

@@ -7,15 +7,14 @@ const KINDS = { uint8: Uint8Array, int32: Int32Array, float64: Float64Array };
 
 /** The arrays that `pack` wrote, by name. */
 export async function unpack(packed) {
-  const text = atob(packed.bytes);
-  const compressed = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
-  const stream = new Blob([compressed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const data = await whole(stream);
+  const compressed = Uint8Array.from(atob(packed.bytes), (letter) => letter.charCodeAt(0));
+  const data = await whole(new Blob([compressed]).stream().pipeThrough(new DecompressionStream("deflate")));
   const found = {};
   let at = 0;
   for (const [name, kind, size] of packed.arrays) {
-    found[name] = joined(data, at, KINDS[kind], size);
-    at += size * KINDS[kind].BYTES_PER_ELEMENT;
+    const Kind = KINDS[kind], end = at + size * Kind.BYTES_PER_ELEMENT;
+    found[name] = new Kind(data.buffer.slice(at, end));
+    at = end;
   }
   return found;
 }
@@ -25,16 +24,6 @@ async function whole(stream) {
   const parts = [], reader = stream.getReader();
   for (let part = await reader.read(); !part.done; part = await reader.read()) parts.push(part.value);
   return new Uint8Array(await new Blob(parts).arrayBuffer());
-}
-
-/** Numbers from their bytes: all lowest bytes come first, then all next ones, … */
-function joined(data, at, Kind, size) {
-  const width = Kind.BYTES_PER_ELEMENT;
-  const bytes = new Uint8Array(size * width);
-  for (let plane = 0; plane < width; plane++) {
-    for (let i = 0; i < size; i++) bytes[i * width + plane] = data[at + plane * size + i];
-  }
-  return new Kind(bytes.buffer);
 }
 
 /** Where stretches of these lengths start, one after another, and where the last one ends. */
@@ -54,12 +43,7 @@ export async function decodeProgram(packed, about) {
     next += count;
     return { start, row: arrays.row, entry: arrays.entry };
   };
-  const dets = about.dets.map((det) => ({
-    ...det,
-    m0: matrix(det.rank),
-    u: matrix(det.children),
-    v: matrix(det.children),
-  }));
+  const dets = about.dets.map((det) => ({ ...det, m0: matrix(det.rank), u: matrix(det.children), v: matrix(det.children) }));
   const start = starts(arrays.start), { op, args } = arrays;
   return {
     ...arrays,

@@ -4,38 +4,34 @@ const SLICE = 12; // milliseconds
 
 export class Jobs {
   constructor() {
-    this.waiting = [];
-    this.running = null;
+    this.jobs = new Map(); // by kind; the first one is under way
+    this.timer = null;
   }
 
   /** Run a job of a kind, in place of any other of that kind; `done` is given what it returns. */
-  start(kind, steps, done) {
+  start(kind, begin, done) {
     this.stop(kind);
-    this.waiting.push({ kind, steps, done });
-    if (this.running === null) this.next();
+    this.jobs.set(kind, { begin, done });
+    this.timer ??= setTimeout(() => this.slice());
   }
 
   /** Forget the job of a kind. */
   stop(kind) {
-    this.waiting = this.waiting.filter((job) => job.kind !== kind);
-    if (this.running?.kind === kind) this.running.stopped = true;
+    this.jobs.delete(kind);
   }
 
-  next() {
-    this.running = this.waiting.shift() ?? null;
-    if (this.running !== null) setTimeout(() => this.slice(this.running, null), 0);
-  }
-
-  slice(job) {
-    if (job.stopped) return this.next();
-    const end = performance.now() + SLICE;
-    job.iterator ??= job.steps();
-    let step;
-    do step = job.iterator.next();
-    while (!step.done && performance.now() < end);
-    if (!step.done) return setTimeout(() => this.slice(job), 0);
-    this.running = null;
-    job.done(step.value);
-    this.next();
+  slice() {
+    this.timer = null;
+    for (const [kind, job] of this.jobs) {
+      const end = performance.now() + SLICE;
+      job.steps ??= job.begin();
+      let step;
+      do step = job.steps.next();
+      while (!step.done && performance.now() < end);
+      this.timer = setTimeout(() => this.slice());
+      if (!step.done) return;
+      this.stop(kind);
+      return job.done(step.value);
+    }
   }
 }

@@ -11,6 +11,7 @@ function namesOf(row, names) {
 
 /** The most probable set: {row, exact, how}, and its probability as a scaled number. */
 export function modeParts(found, probability, names, use) {
+  if (found === null) return [make("p", {}, "No set here has a probability that is certain to be positive.")];
   const inside = namesOf(found.row, names);
   const listed = make("ul", { class: "set", "aria-label": "The most probable set" }, ...inside.slice(0, MOST).map((name) => make("li", {}, name)));
   if (inside.length === 0) listed.append(make("li", {}, "nothing is in"));

@@ -95,8 +95,9 @@ export class VariablesView {
     });
   }
 
-  /** Which rows are shown, in which order. */
-  arrange() {
+  /** Which rows are shown, in which order: those whose name has what is wanted. */
+  arrange({ wanted = this.wanted, sort = this.sort } = {}) {
+    Object.assign(this, { wanted, sort });
     const { marginal, prior } = this.answer ?? {}, words = this.wanted.toLowerCase();
     const orders = {
       order: null,
