@@ -185,10 +185,10 @@ MUTANTS = [
     ),
     Mutant(
         "any combination of determinants is proved",
-        "validity/extraction.py",
-        "_common_sign",
-        "None if len(found) > 1 else found.pop() if found else 0",
-        "1",
+        "validity/proof/steps.py",
+        "_part_of_determinant",
+        "sign in (-1, 0, 1) and {_sign(x) for x in sums} <= {0, sign}",
+        "sign in (-1, 0, 1)",
         "validity/test_extraction.py",
     ),
     Mutant(

@@ -1,26 +1,25 @@
 """Proofs by the way a circuit is built: rules that go from the children of a node to the node.
 
 Nonnegative: no coefficient of the node's polynomial is negative. The same walk keeps track of polynomials without
-positive coefficients, so that −1·(−z) is no obstacle. Rules are data: a name, the law that makes it right, and what
-it needs. A node that no rule proves, and that has few terms, is multiplied out, exactly; large parts of it that are
-proved themselves are taken for variables. What is found is written down in steps, which `proof` checks.
+positive coefficients, so that −1·(−z) is no obstacle. The prover proposes steps, and finds witnesses for them; whether
+a step holds is said by the rules of the checker (`proof.steps`), which are the only ones. A node that no rule proves,
+and that has few terms, is multiplied out, exactly; large parts of it that are proved themselves are taken for
+variables.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op
 from pgcc.ir.printer import describe
 from pgcc.locks import cached_property
 from pgcc.validity.definite import Rows, find_witness
-from pgcc.validity.extraction import Sign, sign_of_combination
 from pgcc.validity.proof import Proof
 from pgcc.validity.proof.determinants import (
     are_parallel,
@@ -29,23 +28,28 @@ from pgcc.validity.proof.determinants import (
     marginal_kernel_of,
     plus_transpose,
 )
-from pgcc.validity.proof.steps import Step
+from pgcc.validity.proof.steps import Step, Terms, Walk, times
 from pgcc.validity.proof.values import exact_rows
 
-Signs = Sequence[Sign]
+# 1: no coefficient is negative; −1: none is positive; 0: all are 0; None: not proven.
+Sign = int | None
+SIGNS = (1, 0, -1)  # the likely one first
 
 
 class Witnesses:
     """Witnesses that determinants have nonnegative coefficients in their children: one search for equal matrices."""
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, tuple[Matrix, ...]], list[Any]] = {}
+    def __init__(self, walk: Walk) -> None:
+        self._known: dict[tuple[str, Any], list[Any]] = {}
+        self._walk = walk
 
     def of(self, name: str, node: Node) -> list[Any]:
         """[the witness for the checker] if the rule with this name holds, else []."""
         key = name, node.matrices
         if key not in self._known:
             self._known[key] = DETERMINANTS[name](*map(exact_rows, node.matrices))
+            if self._known[key]:  # the search has verified it as the checker does
+                self._walk.matrices.add(key)
         return self._known[key]
 
 
@@ -65,44 +69,6 @@ class Rule(NamedTuple):
 
 
 # -- the rules -------------------------------------------------------------------------------------------------------
-
-
-def _of_number(node: Node, _: Signs) -> Sign:
-    return (node.value > 0) - (node.value < 0)
-
-
-def _of_variable(node: Node, _: Signs) -> Sign:
-    return 1
-
-
-def _of_sum(node: Node, below: Signs) -> Sign:
-    found = 0
-    for weight, sign in zip(node.weights, below, strict=True):
-        if not weight or sign == 0:
-            continue
-        if sign is None:
-            return None
-        term = sign if weight > 0 else -sign
-        if found == -term:
-            return None
-        found = term
-    return found
-
-
-def _of_product(node: Node, below: Signs) -> Sign:
-    found = 1
-    for sign in below:
-        if sign == 0:
-            return 0
-        if sign is None:
-            return None
-        found *= sign
-    return found
-
-
-def _of_det(node: Node, below: Signs) -> Sign:
-    """A determinant whose coefficients as a polynomial in its children are nonnegative, of children that are."""
-    return 1 if all(s in (0, 1) for s in below) else None
 
 
 def _tree_witness(m0: Rows, u: Rows, v: Rows) -> list[Any]:
@@ -131,15 +97,7 @@ DETERMINANTS: dict[str, Callable[[Rows, Rows, Rows], list[Any]]] = {
 }
 
 
-# From a node and the signs of its children to its own; None if that does not follow from them.
-SIGNS: dict[Op, Callable[[Node, Signs], Sign]] = {
-    Op.CONST: _of_number,
-    Op.VAR: _of_variable,
-    Op.SUM: _of_sum,
-    Op.PRODUCT: _of_product,
-    Op.DET: _of_det,
-}
-# The rules behind these signs. Of those for determinants one is needed, with a witness for the matrices.
+# The rules to try, by operation. Of those for determinants one is needed, with a witness for the matrices.
 RULES: dict[Op, tuple[Rule, ...]] = {
     Op.CONST: (Rule("number", "a number is its own coefficient"),),
     Op.VAR: (Rule("variable", "the coefficient of a variable is 1"),),
@@ -153,7 +111,7 @@ RULES: dict[Op, tuple[Rule, ...]] = {
         Rule("marginal kernel", "det(I − K + diag(f)·K) with 0 ⪯ K ⪯ I is a determinantal point process"),
     ),
 }  # fmt: skip
-# These look at more than the children: see `_Expansion`, and `extraction`.
+# These look at more than the children: see `_Expansion`, and `passes.sizes` for what writes parts of determinants so.
 EXPANSION = Rule("multiplied out", "its coefficients, computed exactly, in variables and parts that are proved")
 EXTRACTION = Rule(
     "part of a determinant", "Σ_j w_j·D(s_j) = Σ_d (Σ_j w_j·s_j^d)·[s^d] D, and D(s) has nonnegative coefficients"
@@ -223,38 +181,35 @@ def prove_nonnegative(circuit: Circuit) -> Certificate:
     >>> certificate.proved
     True
     """
-    signs: list[Sign] = []
+    walk = Walk(circuit)
     rules: list[Rule | None] = []
     steps: list[Step] = []
-    witnesses = Witnesses()
-    expansions = [_Expansion(circuit, signs, steps, most) for most in (_Expansion.MOST_TERMS, 8)]
-    for i, (node, children) in enumerate(zip(circuit.order, circuit._links, strict=True)):
-        sign, rule, witness = _apply(node, [signs[c] for c in children], witnesses)
-        if sign is None:
-            sign, witness = sign_of_combination(circuit, i, signs, lambda det: _det_rule(det, witnesses))
-            rule = EXTRACTION if sign is not None else None
-        if sign is None:
-            sign, witness = next(((s, e.most_kept) for e in expansions if (s := e.sign(i)) is not None), (None, None))
-            rule = EXPANSION if sign is not None else None
-        if rule is not None:
-            steps.append((i, rule.name, sign, witness))
-        signs.append(sign)
-        rules.append(rule)
-    return Certificate(circuit, rules, signs[-1] in (0, 1), _without_unused_terms(circuit, steps))
+    witnesses = Witnesses(walk)
+    expansions = [_Expansion(walk, steps, most) for most in (_Expansion.MOST_TERMS, 8)]
+    for i in range(len(circuit.order)):
+        proposed = _proposed(walk, i, witnesses)
+        found = next((one for one in proposed if walk.takes(i, one[0].name, *one[1:])), None)
+        if found is None:
+            found = next(((EXPANSION, s, e.most_kept) for e in expansions if (s := e.sign(i)) is not None), None)
+        if found is not None:
+            rule, walk.signs[i], witness = found
+            steps.append((i, rule.name, walk.signs[i], witness))
+        rules.append(None if found is None else found[0])
+    proved = walk.signs.get(len(rules) - 1) in (0, 1)
+    return Certificate(circuit, rules, proved, _without_unused_terms(circuit, steps))
 
 
-def _apply(node: Node, below: Signs, witnesses: Witnesses) -> tuple[Sign, Rule | None, Any]:
-    sign = SIGNS[node.op](node, below)
-    for rule in RULES[node.op] if sign is not None else ():
-        found = witnesses.of(rule.name, node) if node.op is Op.DET else [None]
-        if found:
-            return sign, rule, found[0]
-    return None, None, None
-
-
-def _det_rule(node: Node, witnesses: Witnesses) -> list[Any] | None:
-    """(rule, witness) that shows that a determinant has nonnegative coefficients in its children."""
-    return next(([name, found[0]] for name in DETERMINANTS if (found := witnesses.of(name, node))), None)
+def _proposed(walk: Walk, i: int, witnesses: Witnesses) -> Iterator[tuple[Rule, int, Any]]:
+    """(rule, sign, witness) of the steps that may show the sign of node i; the checker's rules decide."""
+    node = walk.circuit.order[i]
+    for rule in RULES[node.op]:
+        if node.op is not Op.DET:
+            yield from ((rule, sign, None) for sign in SIGNS)
+        elif None not in walk.below(i):
+            yield from ((rule, 1, witness) for witness in witnesses.of(rule.name, node))
+    if node.op is Op.SUM and len(node.children) > 1 and node.children[0].op is Op.DET:
+        data = next(([name, w] for name in DETERMINANTS for w in witnesses.of(name, node.children[0])), None)
+        yield from ((EXTRACTION, sign, data) for sign in SIGNS if data is not None)
 
 
 def _without_unused_terms(circuit: Circuit, steps: list[Step]) -> list[Step]:
@@ -277,9 +232,6 @@ def _without_unused_terms(circuit: Circuit, steps: list[Step]) -> list[Step]:
 
 # -- multiplying out -------------------------------------------------------------------------------------------------
 
-Monomial = frozenset[tuple[str | int, int]]  # (variable, or position of a part; power)
-Terms = dict[Monomial, Fraction]
-
 
 class _Expansion:
     """The polynomials of nodes with few terms, squares and all; within an allowance of work.
@@ -289,8 +241,8 @@ class _Expansion:
 
     MOST_TERMS, ALLOWANCE, MOST_BITS = 128, 300_000, 4096
 
-    def __init__(self, circuit: Circuit, signs: Signs, steps: list[Step], most_kept: int):
-        self.circuit, self.signs, self.steps = circuit, signs, steps
+    def __init__(self, walk: Walk, steps: list[Step], most_kept: int):
+        self.circuit, self.signs, self.steps = walk.circuit, walk.signs, steps
         self.most_kept, self.left = most_kept, self.ALLOWANCE
         self.known: dict[int, Terms | None] = {}
 
@@ -322,8 +274,7 @@ class _Expansion:
         return self.known.get(root)
 
     def _kept(self, i: int, terms: Terms | None) -> Terms | None:
-        proved = i < len(self.signs) and self.signs[i] == 1
-        if proved and (terms is None or len(terms) > self.most_kept):
+        if self.signs.get(i) == 1 and (terms is None or len(terms) > self.most_kept):
             self.steps.append((i, "part", None, self.most_kept))
             return {frozenset({(i, 1)}): Fraction(1)}
         if terms is not None:
@@ -346,11 +297,12 @@ class _Expansion:
             if terms is None:
                 return None
             if node.op is Op.SUM:
-                _add(total, terms, Fraction(node.weights[k]))
+                for monomial, x in terms.items():
+                    total[monomial] = total.get(monomial, Fraction(0)) + Fraction(node.weights[k]) * x
                 self.left -= len(terms)
             else:
                 self.left -= len(total) * len(terms)
-                total = _multiply(total, terms) if self.left > 0 else {}
+                total = times(total, terms) if self.left > 0 else {}
             if len(total) > self.MOST_TERMS or self.left <= 0 or any(_long(x, self.MOST_BITS) for x in total.values()):
                 return None
         return {m: x for m, x in total.items() if x}
@@ -358,24 +310,3 @@ class _Expansion:
 
 def _long(x: Fraction, bits: int) -> bool:
     return x.numerator.bit_length() + x.denominator.bit_length() > bits
-
-
-def _add(total: Terms, terms: Terms, weight: Fraction) -> None:
-    for monomial, x in terms.items():
-        total[monomial] = total.get(monomial, Fraction(0)) + weight * x
-
-
-def _multiply(a: Terms, b: Terms) -> Terms:
-    out: Terms = {}
-    for m, x in a.items():
-        for n, y in b.items():
-            both = _times(m, n)
-            out[both] = out.get(both, Fraction(0)) + x * y
-    return out
-
-
-def _times(m: Monomial, n: Monomial) -> Monomial:
-    powers = dict(m)
-    for name, power in n:
-        powers[name] = powers.get(name, 0) + power
-    return frozenset(powers.items())

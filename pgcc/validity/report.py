@@ -93,7 +93,7 @@ class Report:
         return [verdict.proof for verdict in verdicts if verdict is not None and verdict.proof is not None]
 
     def verify(self) -> dict[str, bool]:
-        """Check every proof and refutation again, with code that shares nothing with the prover.
+        """Check every proof and refutation again, from what is written down in it alone.
 
         Every step is verified over exact numbers. Identity tests are repeated with fresh random numbers.
 

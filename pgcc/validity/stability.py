@@ -1,16 +1,17 @@
 """Strongly Rayleigh: proofs by the way a circuit is built, and as what was made of a stable polynomial.
 
-Stable: no zeros where all variables have positive imaginary parts. The rules of `STABLE` go from the children of a node
-to the node. A node that none of them is about may still be an *image* of a stable polynomial h: the part of one size,
-or of two consecutive ones, or what swapping in and out makes of either. Such an h is looked for among products of coins
-and determinants (`_unsized`); the checker verifies that the node is its image, however that was written.
+Stable: no zeros where all variables have positive imaginary parts. The rules of `STABLE`, which are those of the
+checker, go from the children of a node to the node. A node that none of them is about may still be an *image* of a
+stable polynomial h: the part of one size, or of two consecutive ones, or what swapping in and out makes of either. Such
+an h is looked for among products of coins and determinants (`_unsized`); the checker verifies that the node is its
+image, however that was written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 from flint import fmpq
 
@@ -24,61 +25,22 @@ from pgcc.passes.compose import complement
 from pgcc.passes.pipeline import simplify
 from pgcc.passes.sizes import component, degree_range
 from pgcc.validity.proof import Proof
-from pgcc.validity.proof.determinants import is_symmetric, kernel_of
-from pgcc.validity.proof.steps import Step, has_forms, is_form
-from pgcc.validity.proof.values import Part, exact_rows, is_image
-from pgcc.validity.provenance import Witnesses
+from pgcc.validity.proof.steps import Step, Walk, has_forms
+from pgcc.validity.proof.values import Part, is_image
+from pgcc.validity.provenance import DETERMINANTS, Witnesses
 
 # An image is looked for in circuits of at most this many edges times variables, with fractions of at most so many bits.
 _MOST_WORK, _MOST_BITS = 3_000_000, 1 << 14
 
 
-class Stability(NamedTuple):
-    """Why a polynomial with nonnegative coefficients has no zero where all variables have positive imaginary parts."""
-
-    name: str
-    law: str
-    holds: Callable[[Node, Sequence[bool]], bool]
-
-
-def _is_multiple(node: Node, below: Sequence[bool]) -> bool:
-    terms = [(w, stable) for w, stable in zip(node.weights, below, strict=True) if w]
-    return len(terms) == 1 and terms[0][0] > 0 and terms[0][1]
-
-
-def _has_forms(node: Node, _: Sequence[bool]) -> bool:
-    # (a + u)·(b + v) is stable, its part a·v + b·u of degree 1 in a, b is not
-    return has_forms(node) and all(node.counted)
-
-
-def _symmetric_rule(node: Node, witnesses: Witnesses) -> list[Any] | None:
-    """(rule, witness) that shows that it is det(M0 + Σ f_i·A_i) with symmetric A_i ⪰ 0, or is a limit of such."""
-    for name in ("Gram determinant", "positive semidefinite kernel", "marginal kernel"):
-        found = witnesses.of(name, node)
-        L = kernel_of(*map(exact_rows, node.matrices)) if name == "positive semidefinite kernel" and found else []
-        if found and is_symmetric(L or []):
-            return [name, found[0]]
-    return None
-
-
-STABLE: dict[Op, tuple[Stability, ...]] = {
-    Op.CONST: (Stability("stable number", "a nonnegative number has no zeros, or is 0", lambda n, _: n.value >= 0),),
-    Op.VAR: (Stability("stable variable", "a variable is stable", lambda n, _: True),),
-    Op.SUM: (
-        Stability("linear form", "Σ w_i·z_i + c with w, c ≥ 0 maps the upper half-plane to itself",
-                  lambda n, _: is_form(n)),
-        Stability("multiple", "c·g with c ≥ 0 is stable if g is", _is_multiple),
-    ),
-    Op.PRODUCT: (
-        Stability("stable product", "a product of stable polynomials is stable", lambda n, below: all(below)),
-    ),
-    Op.DET: (
-        Stability("symmetric determinant", "det(M0 + Σ f_i·A_i) with A_i ⪰ 0 is stable in f, and so are its "
-                  "homogeneous parts (Borcea, Brändén, Liggett 2009); f_i are linear forms", _has_forms),
-    ),
-}  # fmt: skip
-
-
+# The checker's rules to try, by operation: what each needs, and the law behind it, is said there (`proof.steps`).
+STABLE: dict[Op, tuple[str, ...]] = {
+    Op.CONST: ("stable number",),
+    Op.VAR: ("stable variable",),
+    Op.SUM: ("linear form", "multiple"),
+    Op.PRODUCT: ("stable product",),
+    Op.DET: ("symmetric determinant",),
+}
 IMAGE = "image of a stable polynomial"
 
 
@@ -96,22 +58,28 @@ def prove_stable(circuit: Circuit) -> Proof | None:
 
 def _stable_steps(circuit: Circuit, find_image: Callable[[Circuit], Any] | None) -> list[Step] | None:
     """The steps that show that the root is stable, or None; find_image : finds the witness of an image."""
-    stable: list[bool] = []
+    walk = Walk(circuit)
     steps: list[Step] = []
-    witnesses = Witnesses()
+    witnesses = Witnesses(walk)
     needed = _needed(circuit) if find_image is not None else set()
-    for i, (node, children) in enumerate(zip(circuit.order, circuit._links, strict=True)):
-        below = [stable[c] for c in children]
-        rule = next((rule.name for rule in STABLE.get(node.op, ()) if rule.holds(node, below)), None)
-        witness = _symmetric_rule(node, witnesses) if rule is not None and node.op is Op.DET else None
-        holds = rule is not None and (node.op is not Op.DET or witness is not None)
-        if not holds and i in needed and find_image is not None:
-            rule, witness = IMAGE, find_image(Circuit(node))
-            holds = witness is not None
-        stable.append(holds)
-        if rule is not None and holds:
-            steps.append((i, rule, None, witness))
-    return steps if stable[-1] else None
+    for i, node in enumerate(circuit.order):
+        found = next((one for one in _proposed(node, witnesses) if walk.takes(i, one[0], None, one[1])), None)
+        if found is None and i in needed and find_image is not None:
+            witness = find_image(Circuit(node))
+            found = None if witness is None else (IMAGE, witness)
+        if found is not None:
+            walk.stable.add(i)
+            steps.append((i, found[0], None, found[1]))
+    return steps if len(circuit.order) - 1 in walk.stable else None
+
+
+def _proposed(node: Node, witnesses: Witnesses) -> Iterator[tuple[str, Any]]:
+    """(rule, witness) of the steps that may show that a node is stable; the checker's rules decide."""
+    for rule in STABLE[node.op]:
+        if node.op is not Op.DET:
+            yield rule, None
+        elif has_forms(node):
+            yield from ((rule, [name, witness]) for name in DETERMINANTS for witness in witnesses.of(name, node))
 
 
 def _needed(circuit: Circuit) -> set[int]:

@@ -3,8 +3,8 @@
 It takes a circuit and the proof that the prover wrote down, and verifies every step over exact numbers: rationals
 (flint); balls with a proven radius where rationals become too long; intervals of doubles, rounded outwards, for tables
 of more than 2¹³ coefficients; and, where a proof rests on the equality of two polynomials, residues modulo a fresh
-random prime of more than 128 bits. It shares no code with the prover; all it uses of pgcc is the circuit and its
-numbers.
+random prime of more than 128 bits. It uses nothing of the prover; all it uses of pgcc is the circuit and its numbers.
+The prover, for its part, has no rules for nodes of its own: it proposes steps, and these rules take them or do not.
 
 This module has the claims and the rules that prove or refute them (`CLAIMS`). `values` has the exact arithmetic,
 `tables` computes all coefficients at once, `steps` has the rules for nodes (`RULES`), and `determinants` those for

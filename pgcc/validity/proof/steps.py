@@ -51,6 +51,16 @@ class Walk:
             self.matrices.add(key)
         return key in self.matrices
 
+    def takes(self, i: int, rule: str, sign: int | None, witness: Any) -> bool:
+        """Whether a step follows from those before it; if so, it is one of them from now on."""
+        op, holds = RULES[rule]
+        node = self.circuit.order[i]
+        if (op is not None and node.op is not op) or not holds(self, i, node, sign, witness):
+            return False
+        if sign is not None:
+            self.signs[i] = sign
+        return True
+
 
 def follow(circuit: Circuit, steps: Iterable[Step]) -> Walk:
     """All steps of a proof, in order."""
@@ -58,12 +68,9 @@ def follow(circuit: Circuit, steps: Iterable[Step]) -> Walk:
     for number, (i, rule, sign, witness) in enumerate(steps):
         if rule not in RULES or type(i) is not int or i < 0 or type(sign) not in (int, type(None)):
             raise ProofError(f"step {number}: {rule!r} is no rule, {i!r} no position or {sign!r} no sign")
-        op, holds = RULES[rule]
-        node = circuit.order[i]
-        if (op is not None and node.op is not op) or not holds(walk, i, node, sign, witness):
+        if not walk.takes(i, rule, sign, witness):
+            node = circuit.order[i]
             raise ProofError(f"step {number}: {rule!r} does not show that node {i}, {node!r}, has the sign {sign}")
-        if sign is not None:
-            walk.signs[i] = sign
     return walk
 
 
@@ -126,7 +133,7 @@ def _terms(walk: Walk, i: int, node: Node, sign: Any, space: Any) -> bool:
         case Op.PRODUCT:
             found = {frozenset(): Fraction(1)}
             for terms in below:
-                found = _times(found, terms)
+                found = times(found, terms)
         case Op.DET:
             return False
         case _:
@@ -135,7 +142,8 @@ def _terms(walk: Walk, i: int, node: Node, sign: Any, space: Any) -> bool:
     return sign is None
 
 
-def _times(a: Terms, b: Terms) -> Terms:
+def times(a: Terms, b: Terms) -> Terms:
+    """The product of two polynomials, squares and all."""
     out: Terms = {}
     for m, x in a.items():
         for n, y in b.items():
