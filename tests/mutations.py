@@ -115,7 +115,7 @@ MUTANTS = [
         "sums miss variables",
         "passes/homogenize.py",
         "Fillers.missing",
-        "self.absent(lacking) if size(lacking) else None",
+        "self._filler(lacking) if size(lacking) else None",
         "None",
         "program/test_lowering.py",
     ),

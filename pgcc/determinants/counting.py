@@ -21,7 +21,7 @@ from pgcc.determinants.bases import inverse_in_doubles, refined_inverse
 from pgcc.determinants.spectrum import BITS, Spectrum, find_spectrum
 from pgcc.exact.balls import ball, ball_matrix
 from pgcc.exact.precision import precision
-from pgcc.ir.circuit import Circuit, built_flat
+from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import is_monotone
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import UNIT, Number
@@ -56,7 +56,7 @@ class CountedDeterminants:
     def of(circuit: Circuit, compile: Callable[[Circuit], Evaluator]) -> CountedDeterminants | None:
         """None if a determinant is not symmetric or has other children than variables, or if a weight is negative."""
         each: list[_CountedDeterminant] = []
-        flat = built_flat(circuit)  # which `lower` reads, too
+        flat = circuit._flat  # which `lower` reads, too
         forms = affine_forms(flat, circuit.variables)
         for node, (_, below, _) in zip(flat.nodes, flat.entries(), strict=True):
             if node.op is Op.DET:

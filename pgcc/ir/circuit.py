@@ -64,7 +64,6 @@ class Circuit(KnowsOtherWords):
     (('a', 'b'), 7)
     """
 
-    _built: Flat | None = None  # what a pass or a reader has made instead of nodes: see `from_flat`
     # What an operator has made instead of nodes: the terms of a sum or product, after those of `_left`.
     _level = Level.UNARY
     _terms: tuple[Term, ...] = ()
@@ -84,8 +83,8 @@ class Circuit(KnowsOtherWords):
     @cached_property
     def root(self) -> Node:
         """The node whose polynomial the circuit computes."""
-        if self._built is not None:
-            return self._built.nodes[-1]
+        if "_flat" in self.__dict__:  # what a pass or a reader has made instead of nodes: see `from_flat`
+            return self._flat.nodes[-1]
         return node_of(self._value)
 
     @property
@@ -110,11 +109,7 @@ class Circuit(KnowsOtherWords):
     @cached_property
     def order(self) -> list[Node]:
         """Every node once, children before parents."""
-        if self._built is not None:
-            nodes = self._built.nodes
-            if self._built.distinct or len(set(nodes)) == len(nodes):
-                return list(nodes)
-        return postorder(self.root)
+        return list(self._flat.nodes) if "_flat" in self.__dict__ else postorder(self.root)
 
     @cached_property
     def _links(self) -> list[tuple[int, ...]]:
@@ -126,9 +121,6 @@ class Circuit(KnowsOtherWords):
     def _flat(self) -> Flat:
         """The nodes as flat arrays, in the order of `order`."""
         with collector_paused():
-            built = self._built
-            if built is not None and (built.distinct or len(self.order) == len(built.op)):
-                return built
             return Flat.of(self.order)
 
     @cached_property
@@ -650,16 +642,8 @@ def _from_entries(variables: tuple[str, ...], entries: list[Entry]) -> Circuit:
 def from_flat(flat: Flat, variables: Iterable[str]) -> Circuit:
     """The circuit of flat arrays; its nodes are made when somebody asks for them."""
     circuit = Circuit.__new__(Circuit)
-    circuit._built, circuit._variables, circuit._operands = flat, tuple(variables), ()
+    circuit._flat, circuit._variables, circuit._operands = flat, tuple(variables), ()
     return circuit
-
-
-def built_flat(circuit: Circuit) -> Flat:
-    """The arrays of a circuit as a pass made them, for whoever needs neither `order` nor `flat`, which take longer.
-
-    Equal nodes may have several positions here, so that positions are not those in `order` or `flat`.
-    """
-    return circuit._flat if circuit._built is None else circuit._built
 
 
 def _variables_of(circuit: Circuit) -> tuple[str, ...]:

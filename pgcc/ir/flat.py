@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
@@ -19,7 +19,7 @@ Entry = tuple[Op, tuple[int, ...], Any]  # operation, positions of the children,
 
 @dataclass(frozen=True, eq=False)
 class Flat:
-    """The nodes of a circuit by position: children before parents, the root last.
+    """The nodes of a circuit by position, each once: children before parents, the root last.
 
     Attributes
     ----------
@@ -33,8 +33,6 @@ class Flat:
         The weights of all sums, one after another; those of node i begin at ``first_weight[i]``.
     data : dict
         By position, what else a node has: the number of a Const, (name, complement) of a Var, the matrices of a Det.
-    distinct : bool
-        Whether it is known that no two positions have equal nodes.
     """
 
     op: np.ndarray
@@ -42,47 +40,20 @@ class Flat:
     child: np.ndarray
     weights: list[Number]
     data: dict[int, Any]
-    distinct: bool = False
 
     @staticmethod
-    def of(order: Sequence[Node], position: Mapping[Node, int] | None = None) -> Flat:
-        """The arrays of some nodes, in this order; of a part of a circuit, if the positions of all nodes are given."""
-        position = {node: i for i, node in enumerate(order)} if position is None else position
+    def of(order: Sequence[Node]) -> Flat:
+        """The arrays of some nodes, in this order."""
+        position = {node: i for i, node in enumerate(order)}
         children = [node.children for node in order]
         start = starts(np.fromiter(map(len, children), np.int64, len(order)))
         child = np.fromiter(map(position.__getitem__, chain.from_iterable(children)), np.int32, int(start[-1]))
         op = np.fromiter([node.op for node in order], np.uint8, len(order))
         weights = list(chain.from_iterable([node.data for node in order if node.op is Op.SUM]))
         others = np.flatnonzero((op != Op.SUM) & (op != Op.PRODUCT)).tolist()
-        flat = Flat(op, start, child, weights, {i: order[i].data for i in others}, distinct=True)
+        flat = Flat(op, start, child, weights, {i: order[i].data for i in others})
         flat.__dict__["nodes"] = order
         return flat
-
-    @staticmethod
-    def joined(*parts: Flat) -> Flat:
-        """Parts of a circuit one after another, in which children already have their positions in the whole."""
-        before = np.cumsum([0, *(len(part.op) for part in parts)]).tolist()
-        return Flat(
-            np.concatenate([part.op for part in parts]),
-            starts(np.concatenate([part.lengths for part in parts])),
-            np.concatenate([part.child for part in parts]),
-            list(chain.from_iterable(part.weights for part in parts)),
-            {first + i: data for first, part in zip(before, parts, strict=False) for i, data in part.data.items()},
-        )
-
-    def arranged(self, order: np.ndarray) -> Flat:
-        """These nodes, given by their positions in an order in which children come before parents, and no others."""
-        new = np.zeros(len(self.op), np.int64)
-        new[order] = np.arange(len(order))
-        lengths, counts = self.lengths[order], np.diff(self.first_weight)[order]
-        kept = set(order.tolist()).intersection(self.data)
-        return Flat(
-            self.op[order],
-            starts(lengths),
-            new[self.child[spread(self.start[order], lengths)]].astype(np.int32),
-            [self.weights[k] for k in spread(self.first_weight[order], counts).tolist()],
-            {int(new[i]): self.data[i] for i in kept},
-        )
 
     @cached_property
     def nodes(self) -> Sequence[Node]:

@@ -90,7 +90,7 @@ class FlatBuilder:
         weights = list(chain.from_iterable([self.data[i] for i in order if self.op[i] is Op.SUM]))
         others = np.flatnonzero((op != Op.SUM) & (op != Op.PRODUCT)).tolist()
         data = {i: self.data[order[i]] for i in others}
-        return Flat(op, start, position[child], weights, data, distinct=True)
+        return Flat(op, start, position[child], weights, data)
 
     def _postorder(self, root: int) -> list[int]:
         """Every node below the root once, children before parents, left to right."""

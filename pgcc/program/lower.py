@@ -9,7 +9,7 @@ import numpy as np
 
 from pgcc.collector import collector_paused
 from pgcc.errors import PgccError
-from pgcc.ir.circuit import Circuit, built_flat
+from pgcc.ir.circuit import Circuit
 from pgcc.ir.flat import Flat, spread, starts
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import Number, absolute, add, mul
@@ -59,7 +59,7 @@ class _Lowering:
     """
 
     def __init__(self, circuit: Circuit):
-        self.flat, self.variables = built_flat(circuit), circuit.variables
+        self.flat, self.variables = circuit._flat, circuit.variables
         flat = self.flat
         forms = affine_forms(flat, self.variables)
         self.leaf = np.zeros(len(flat.op), bool)

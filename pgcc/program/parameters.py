@@ -54,12 +54,11 @@ def parametrize(circuit: Circuit) -> Parametrized:
 
 class _Parametrization:
     def __init__(self, circuit: Circuit):
-        self.circuit, self.fillers = circuit, Fillers(circuit) if circuit._overlap is None else None
         self.builder = Builder(len(circuit.variables))
         self.column = {name: i for i, name in enumerate(circuit.variables)}
+        self.fillers = Fillers(circuit, self._complement, self.builder.product) if circuit._overlap is None else None
         self.slot: list[int] = []  # of every node of the circuit
-        self.paddings: dict[Node, int] = {}
-        self.padded: dict[tuple[int, Node], int] = {}
+        self.padded: dict[tuple[int, int], int] = {}
         self.sums: list[tuple[Node, int]] = []
         self.dets: list[Node] = []
         self.constants: list[tuple[Node, int]] = []
@@ -68,10 +67,15 @@ class _Parametrization:
             self.slot.append(self._write(node, below, scope))
         self.root = self.slot[-1]
         if self.fillers:
-            self.root = self._pad(self.root, self.fillers.absent_from_root())
+            self.root = self._pad(self.root, self.fillers.missing_from_root())
+
+    def _complement(self, name: str) -> int:
+        return self.builder.leaf(self.column[name], 1, 0)
 
     def _write(self, node: Node, below: tuple[int, ...], scope: int) -> int:
-        of, slot, fillers = self.circuit.scopes.of, self.slot, self.fillers
+        children = [self.slot[c] for c in below]
+        if self.fillers:
+            children = list(map(self._pad, children, self.fillers.missing_below(node.op, scope, below)))
         match node.op:
             case Op.CONST:
                 self.constants.append((node, self.builder.leaf(-1, node.value, 0)))
@@ -79,35 +83,23 @@ class _Parametrization:
             case Op.VAR:
                 return self.builder.leaf(self.column[node.name], int(node.is_complement), int(not node.is_complement))
             case Op.PRODUCT:
-                return self.builder.product([slot[c] for c in below]) if below else self.builder.leaf(-1, 1, 0)
+                return self.builder.product(children) if below else self.builder.leaf(-1, 1, 0)
             case Op.SUM:
-                missing = [fillers.missing(of[c], scope) if fillers else None for c in below]
                 self.sums.append((node, len(self.builder.numbers)))
-                return self.builder.sum(list(map(self._pad, (slot[c] for c in below), missing)), node.weights)
+                return self.builder.sum(children, node.weights)
             case Op.DET:
-                missing = fillers.missing_from_pairs(below) if fillers else [None] * len(below)
-                children = list(map(self._pad, (slot[c] for c in below), missing))
                 self.dets.append(node)
                 self.builder.structures.append(DetStructure.of(node))
                 return self.builder.emit(DET, [len(self.dets) - 1, *children])
         assert_never(node.op)
 
-    def _pad(self, slot: int, missing: Node | None) -> int:
+    def _pad(self, slot: int, missing: int | None) -> int:
         if missing is None:
             return slot
         key = (slot, missing)
         if key not in self.padded:
-            self.padded[key] = self.builder.product([slot, self._padding(missing)])
+            self.padded[key] = self.builder.product([slot, missing])
         return self.padded[key]
-
-    def _padding(self, node: Node) -> int:
-        """A product of complements."""
-        if node not in self.paddings:
-            if node.op is Op.VAR:
-                self.paddings[node] = self.builder.leaf(self.column[node.name], 1, 0)
-            else:
-                self.paddings[node] = self.builder.product([self._padding(child) for child in node.children])
-        return self.paddings[node]
 
     def finish(self) -> Parametrized:
         return Parametrized(self.builder.finish(self.root, self.root), self.sums, self.dets, self.constants)
