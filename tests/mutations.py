@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mutations_check import CHECK_MUTANTS
+from mutations_edges import EDGE_MUTANTS
 from mutations_float64 import FLOAT64_MUTANTS
 
 HOME = Path(__file__).resolve().parent.parent
@@ -281,7 +282,7 @@ MUTANTS = [
     ),
 ]
 
-MUTANTS += [Mutant(*one) for one in [*CHECK_MUTANTS, *FLOAT64_MUTANTS]]
+MUTANTS += [Mutant(*one) for one in [*CHECK_MUTANTS, *FLOAT64_MUTANTS, *EDGE_MUTANTS]]
 
 
 # Every term of every bound. What a bound is made of is compared with what it must be at least (test_bounds),
