@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from itertools import product
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import pgcc
 from pgcc.errors import EvidenceError, PgccError
 from pgcc.learn import DPP, ChowLiu, CircuitMLE, MixtureOfTrees, SimplePGC, StackedEnsemble
+from pgcc.learn.common.estimator import thread_count
 from pgcc.learn.trees.tree_mixture import TreeRows, Trees
 from pgcc.testing import brute_force
 
@@ -348,3 +350,14 @@ def test_what_is_told(model, lines, capsys, monkeypatch):
     assert len(told) == lines
     assert [line.split(", ")[-1] for line in told] == [f"at most {lines - i - 1} s left" for i in range(lines)]
     assert all("train -" in line and "validation -" in line and "best -" in line for line in told)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity here")
+def test_threads_are_those_of_the_processors_that_may_be_used():
+    """Learning counted all processors, and models those on which the process may run."""
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        assert thread_count(-1) == 1
+    finally:
+        os.sched_setaffinity(0, before)

@@ -253,6 +253,15 @@ def test_questions_are_put_to_the_model(question):
         assert not hasattr(estimator, question)
 
 
+@pytest.mark.parametrize(
+    ("word", "own"), [("predict_proba", r"conditional_proba\(X, column\)"), ("save", r"pgcc\.learn\.save\(")]
+)
+def test_words_of_other_libraries(word, own):
+    with pytest.raises(pgcc.PgccError, match=f"Estimator has no '{word}': write .*{own}"):
+        getattr(ChowLiu(), word)
+    assert not hasattr(ChowLiu(), word)
+
+
 def test_the_contract_says_components():
     model = SimplePGC(max_group=2, components=3)
     assert model.get_params() == SimplePGC(2, 3).get_params()

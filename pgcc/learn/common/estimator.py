@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from pgcc.data.tables import column_names
-from pgcc.errors import EvidenceError, MissingPackageError, PgccError
+from pgcc.errors import EvidenceError, KnowsOtherWords, MissingPackageError, PgccError
 from pgcc.evaluate.distinct import number_rows
 from pgcc.evaluate.parallel import count_processors
 from pgcc.ir.circuit import Circuit
@@ -28,7 +28,7 @@ except ImportError as reason:
     raise MissingPackageError("pgcc.learn needs scikit-learn: pip install scikit-learn") from reason
 
 
-class Estimator(DensityMixin, BaseEstimator):
+class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
     """A model to learn: `fit` it to data, then `score` other data, `sample` from it, or use its `circuit_`.
 
     Parameters are the fields of a dataclass: arguments of the constructor, which are stored unchanged and checked by
@@ -105,7 +105,7 @@ class Estimator(DensityMixin, BaseEstimator):
                 raise NotLearnedError.of(self)
             if not name.startswith("_") and hasattr(Model, name):
                 raise AttributeError(f"{type(self).__name__} has no {name!r}: ask its model, estimator.model_.{name}")
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return super().__getattr__(name)
 
     def _learned(self) -> Circuit:
         if not self.__sklearn_is_fitted__():
