@@ -250,7 +250,7 @@ def test_pairs_given_what_is_known(seed, n):
         (7, r"not int"),
         ((row for row in [[0, 1]]), r"not generator"),
         ({"a": [0, 1]}, r"not dict"),
-        ([["a", "b"]], r"evidence is 1"),
+        ([["a", "b"]], r"has the values 'a': a variable is 0 or 1"),
     ],
 )
 @pytest.mark.parametrize("kind", [SimplePGC(**QUICK), ChowLiu()], ids=["SimplePGC", "ChowLiu"])
