@@ -62,7 +62,7 @@ def test_nothing_is_proved_falsely():
     circuit = grouped(2)
     dets = combination(circuit.observe(size=2)).children
     for _ in range(60):
-        chosen = circuit.observe(size=int(rng.integers(5))) if rng.random() < 0.5 else None
+        chosen = circuit.observe(size=int(rng.integers(1, 4))) if rng.random() < 0.5 else None
         weights = [Fraction(int(w), 6) for w in rng.integers(-6, 7, len(dets))]
         if chosen is not None:  # right weights, and perhaps one of them moved
             weights = list(combination(chosen).weights)
