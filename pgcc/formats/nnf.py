@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import BinaryIO
 
@@ -231,22 +232,13 @@ class _Graph:
             raise self.lines.error(f"node {parent} is {KINDS[self.kind[parent]]}, which has no children", line)
 
     def order(self) -> Iterator[int]:
-        """A topological order, children before parents (Kahn's algorithm); an error if there is a cycle."""
-        parents: dict[int, list[int]] = {key: [] for key in self.kind}
-        waiting = {key: len(edges) for key, edges in self.edges.items()}
-        for parent, edges in self.edges.items():
-            for child, _ in edges:
-                parents[child].append(parent)
-        ready = [key for key, count in waiting.items() if not count]
-        for key in ready:
-            yield key
-            for parent in parents[key]:
-                waiting[parent] -= 1
-                if not waiting[parent]:
-                    ready.append(parent)
-        if len(ready) < len(self.kind):
-            stuck = next(key for key in self.kind if waiting[key])
-            raise self.lines.error(f"node {stuck} is above itself, or above such a node", self.line[stuck])
+        """A topological order, children before parents; an error if there is a cycle."""
+        below = {key: [child for child, _ in edges] for key, edges in self.edges.items()}
+        try:
+            yield from TopologicalSorter(below).static_order()
+        except CycleError as error:
+            stuck = error.args[1][0]
+            raise self.lines.error(f"node {stuck} is above itself", self.line[stuck]) from None
 
 
 def _read_d4(lines: Lines, variables: int | None) -> Circuit:

@@ -19,6 +19,8 @@ from typing import BinaryIO
 
 from pgcc.collector import collector_paused
 from pgcc.errors import FormatError
+from pgcc.exact.pencil import RATIONALS
+from pgcc.exact.tape import Layouts, make_tape, run_tape
 from pgcc.formats.logic import over_literals
 from pgcc.frontend.common_support import CommonSupport
 from pgcc.ir.circuit import Circuit
@@ -288,27 +290,10 @@ class _Writer:
 
     def _pair(self, position: int) -> tuple[Decimal, Decimal]:
         """The coefficients of x and x̄ of a node over one variable."""
-        below = Circuit(self.order[position])
-        return _value(below, ONE, Decimal(0)), _value(below, Decimal(0), ONE)
-
-
-def _value(circuit: Circuit, inside: Decimal, outside: Decimal) -> Decimal:
-    """The value of a circuit where every variable is `inside`, and every complement `outside`."""
-    values: list[Decimal] = []
-    for node, below in zip(circuit.order, circuit._links, strict=True):
-        match node.op:
-            case Op.VAR:
-                values.append(outside if node.is_complement else inside)
-            case Op.CONST:
-                values.append(_decimal(node.value))
-            case Op.SUM:
-                terms = (_decimal(w) * values[c] for w, c in zip(node.weights, below, strict=True))
-                values.append(sum(terms, Decimal(0)))
-            case Op.PRODUCT:
-                values.append(math.prod((values[c] for c in below), start=ONE))
-            case _:
-                raise FormatError(f"a PSDD has no {node!r}")
-    return values[-1]
+        tape = make_tape(Circuit(self.order[position]).order, RATIONALS._replace(lift=_decimal), Layouts())
+        name = f"x{self.vtree.variable(self.of[position])}"
+        inside, outside = (run_tape(tape, {(name, False): x, (name, True): 1 - x}) for x in (ONE, Decimal(0)))
+        return inside, outside
 
 
 def _decimal(number: Number) -> Decimal:

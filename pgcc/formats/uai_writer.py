@@ -7,15 +7,16 @@ They are computed exactly, a table per node, and rounded once.
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import reduce
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
 from pgcc.errors import FormatError
+from pgcc.exact.pencil import RATIONALS
+from pgcc.exact.tape import Layouts, make_tape, run_tape
 from pgcc.formats.logic import over_literals
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import Node, Op
+from pgcc.ir.node import Op
 from pgcc.ir.numbers import exact, nearest_float
 from pgcc.ir.printer import describe
 from pgcc.ir.scopes import size
@@ -29,13 +30,6 @@ class Table(NamedTuple):
 
     scope: tuple[int, ...]
     entries: np.ndarray
-
-    def times(self, other: Table) -> Table:
-        """The product with a polynomial over other variables."""
-        scope = self.scope + other.scope
-        order = sorted(range(len(scope)), key=scope.__getitem__)
-        entries = np.asarray(np.multiply.outer(self.entries, other.entries), object).transpose(order)
-        return Table(tuple(scope[i] for i in order), entries)
 
 
 def write(circuit: Circuit, file: BinaryIO) -> None:
@@ -71,46 +65,30 @@ def _factors(circuit: Circuit) -> list[Table]:
             stack += below
         else:
             top.append(i)
-    tables = _tables(circuit, top)
-    first, *others = (tables[i] for i in top)
+    column = {name: i for i, name in enumerate(circuit.variables)}
+    first, *others = (_table(Circuit(circuit.order[i]), column) for i in top)
     return [Table(first.scope, constant * first.entries), *others]
 
 
-def _tables(circuit: Circuit, wanted: list[int]) -> dict[int, Table]:
-    """The tables of nodes and of all that is below them, by position."""
-    needed = set(wanted)
-    for i in range(len(circuit.order) - 1, -1, -1):
-        if i in needed:
-            needed.update(circuit._links[i])
-    scopes = circuit.scopes
-    sizes = {i: size(scopes.distinct[scopes.of[i]]) for i in needed}
-    for i in wanted:
-        if sizes[i] > MOST_IN_TABLE:
-            raise FormatError(
-                f"a network has a table for every factor, of {MOST_IN_TABLE} variables at most, and "
-                f"{describe(circuit.order[i])} has {sizes[i]}: .pgc and .npz keep it"
-            )
-    if sum(1 << n for n in sizes.values()) > MOST_ENTRIES:
+def _table(factor: Circuit, column: dict[str, int]) -> Table:
+    """The table of a factor: its value where every variable is an array along an axis of its own."""
+    scopes = factor.scopes
+    sizes = [size(scopes.distinct[scope]) for scope in scopes.of]
+    if sizes[-1] > MOST_IN_TABLE:
+        raise FormatError(
+            f"a network has a table for every factor, of {MOST_IN_TABLE} variables at most, and "
+            f"{describe(factor.root)} has {sizes[-1]}: .pgc and .npz keep it"
+        )
+    if sum(1 << n for n in sizes) > MOST_ENTRIES:
         raise FormatError("the tables of this circuit are too large for a network: .pgc and .npz keep it")
-    column = {name: i for i, name in enumerate(circuit.variables)}
-    tables: dict[int, Table] = {}
-    for i in sorted(needed):
-        tables[i] = _table(circuit.order[i], [tables[c] for c in circuit._links[i]], column)
-    return tables
-
-
-def _table(node: Node, below: list[Table], column: dict[str, int]) -> Table:
-    if node.op is Op.CONST:
-        return Table((), np.array(exact(node.value), object))
-    if node.op is Op.VAR:
-        entries = np.array([exact(int(node.is_complement)), exact(int(not node.is_complement))], object)
-        return Table((column[node.name],), entries)
-    if node.op is Op.PRODUCT:
-        return reduce(Table.times, below)
-    if node.op is Op.SUM:  # of terms over the same variables
-        terms = [exact(weight) * one.entries for weight, one in zip(node.weights, below, strict=True)]
-        return Table(below[0].scope, sum(terms[1:], terms[0]))
-    raise FormatError(f"a network has no {node!r}")
+    names, ends = sorted(factor.variables, key=column.__getitem__), (exact(0), exact(1))
+    literals = {
+        (name, out): np.array(ends[:: -1 if out else 1], object).reshape([2 if name == one else 1 for one in names])
+        for name in names
+        for out in (False, True)
+    }
+    value = run_tape(make_tape(factor.order, RATIONALS._replace(lift=exact), Layouts()), literals)
+    return Table(tuple(column[name] for name in names), np.asarray(value, object))
 
 
 def _decimal(entry: Fraction) -> str:
