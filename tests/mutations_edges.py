@@ -40,7 +40,7 @@ EDGE_MUTANTS = [
     ("groups of what repels", "learn/mixtures/partition.py", "partition_variables",
      "not w[k] > 0", "False", LIKELIHOOD),
     ("responsibilities that do not add up", "learn/ensembles/stacked_ensemble.py", "stacking_weights",
-     "joint / joint.sum(axis=0)", "joint", "learn/test_learn.py::test_stacking"),
+     "joint / joint.sum(axis=0)", "joint", "learn/test_stacked_ensemble.py"),
     ("labels the other way round", "learn/tables/read_rows.py", "_two_labels",
      "sorted(values)", "sorted(values, reverse=True)", LABELS),
     ("gaps are filled with what is rarer", "learn/imputer.py", "_most_frequent",

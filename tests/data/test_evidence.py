@@ -73,6 +73,8 @@ class TestEvidence:
     def test_data_frames(self, beta: pgcc.Model) -> None:
         frame = pandas.DataFrame({"z3": [1, 0], "z2": [1, 0]})  # any order; z1 unobserved
         np.testing.assert_allclose(beta.prob(frame), [0.64, 0.04], rtol=1e-12)
+        frame = pandas.DataFrame({"z3": [1, 0, 1], "z1": [0, 0, 1], "z2": [0, 1, 0]})
+        np.testing.assert_allclose(beta.prob(frame), beta.prob(frame[["z1", "z2", "z3"]].to_numpy()), rtol=1e-12)
         frame = pandas.DataFrame({"z1": [0, None], "z2": [1, 0], "z3": [True, False]})
         np.testing.assert_allclose(beta.prob(frame), [0.48, 0.04], rtol=1e-12)
         frame = pandas.DataFrame({"z1": pandas.array([0, pandas.NA], dtype="Int64"), "z2": [1, 0], "z3": [1, 0]})

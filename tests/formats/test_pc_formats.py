@@ -137,7 +137,9 @@ def test_psdd_of_special_numbers(tmp_path):
     both = [psdd.read(write(tmp_path, "c.psdd", t)) for t in (two, PSDD)]
     assert both[0] == both[1]
     certain = PSDD.replace("T 2 2 2 -0.5", "T 2 2 2 0").replace("T 3 2 2 -0.25", "T 3 2 2 -inf")
-    assert pgcc.compile(psdd.read(write(tmp_path, "d.psdd", certain))).prob({"x1": 1, "x2": 0}) == 0.0
+    model = pgcc.compile(psdd.read(write(tmp_path, "d.psdd", certain)))
+    assert model.prob([[1, 0, -1], [0, 1, -1]]).tolist() == [0.0, 0.0]
+    assert model.prob({"x1": 0, "x2": 0}) == pytest.approx(0.5)
 
 
 def by_nodes(path):

@@ -7,6 +7,7 @@ from sklearn.base import clone
 import pgcc
 from pgcc.errors import EvidenceError
 from pgcc.learn import ChowLiu, CircuitMLE, SimplePGC, StackedEnsemble
+from pgcc.learn.ensembles.stacked_ensemble import stacking_weights
 from pgcc.learn.mixtures import encoding
 from pgcc.learn.mixtures.encoding import tabulate
 
@@ -40,3 +41,12 @@ def test_columns_of_a_circuit_are_found_by_name():
     assert by_place.circuit_.variables == ("x1", "x2", "x3")
     with pytest.raises(EvidenceError, match="have the columns"):
         StackedEnsemble([circuit]).fit(pd.DataFrame(X, columns=["c", "a", "z"]), validation=X)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_weights_have_the_largest_likelihood(seed):
+    """Of all weights of two models, on a grid."""
+    logs = np.random.default_rng(seed).normal(-5.0, 2.0, (2, 40))
+    grid = np.linspace(0.0, 1.0, 2001)[:, None]
+    likelihoods = np.log(grid * np.exp(logs[0]) + (1 - grid) * np.exp(logs[1])).mean(axis=1)
+    assert stacking_weights(logs)[0] == pytest.approx(grid[likelihoods.argmax(), 0], abs=1e-3)
