@@ -126,9 +126,6 @@ def program_arrays(program: Program) -> dict[str, np.ndarray]:
         "leafVariable": program.leaf_variable,
         "leaf": leaf,
         "leafExponent": leaf_exponent,
-        "leafExact": np.array(
-            [x == y for x, y in zip(leaves, program.leaf_table.ravel().tolist(), strict=True)], np.uint8
-        ),
         "place": np.rint(1e4 * horizontal_places(program)).astype(np.int32),
         **_matrices(program.structures),
     }

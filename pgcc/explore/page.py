@@ -52,7 +52,7 @@ class Explorer:
         self._title, self._height = title, height
         program = page_program(compiled)
         about = described(compiled, program)
-        about["title"], about["version"] = title, __version__
+        about["title"] = title
         about["groups"] = _read_groups(groups, compiled.circuit.variables)
         self._about, self._arrays = about, program_arrays(program)
 
@@ -64,9 +64,13 @@ class Explorer:
     @cached_property
     def html(self) -> str:
         """The text of the page."""
+        about = self._about
         return _filled(
             _read("page.html"),
             title=escape(self._title),
+            subtitle=f"{plural(len(about['variables']), 'variable')}, {plural(about['sizes']['nodes'], 'node')}"
+            + (f", {plural(len(about['dets']), 'determinant')}" if about["dets"] else ""),
+            version=__version__,
             style=_read("style.css"),
             data=_as_script_data(self.data),
             script=page_script(),

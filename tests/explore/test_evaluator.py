@@ -137,6 +137,17 @@ def test_sizes(tmp_path):
             assert abs(found["deviation"] - moments.variance**0.5) <= found["deviationError"] + 1e-9
 
 
+def test_sizes_given_improbable_evidence(tmp_path):
+    """Of two components the evidence excludes one, and has 1e-522 in the other."""
+    product = pgcc.parse("*".join(f"(1e-9*x{i} + 0.999999999)" for i in range(60)))
+    nothing = pgcc.parse("*".join(f"(0*x{i} + 1)" for i in range(60)))
+    circuit = pgcc.mixture([0.5, 0.5], [product, nothing])
+    row = np.array([1] * 58 + [-1] * 2)
+    (found,) = answers_of([circuit], [row[None]], tmp_path)
+    np.testing.assert_allclose(found["sizes"][58:], [(1 - 1e-9) ** 2, 2e-9, 1e-18], rtol=1e-8)
+    assert found["error"] < 1e-10
+
+
 def test_the_deviation_of_many_variables(tmp_path):
     """The mixture of 200 variables whose deviation was shown as 0, for its error was bounded by 2e31."""
     text = [pgcc.parse("*".join(f"({p}*x{i} + {1 - p})" for i in range(200))) for p in (0.375, 0.75)]

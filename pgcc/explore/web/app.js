@@ -10,14 +10,16 @@ import { randomNumbers, sampleSteps } from "./sampler.js";
 import { logarithm } from "./scaled.js";
 import { sizeSteps, sizeWork } from "./series.js";
 import { modeParts, sampleParts } from "./sets.js";
-import { sizesNote, sizesPicture } from "./sizes.js";
-import { counted, make, marginalText, scaledText } from "./text.js";
+import { sizesPicture } from "./sizes.js";
+import { counted, make, marginalText, note, scaledText } from "./text.js";
 import { whyNoTree } from "./trees.js";
 import { VariablesView } from "./variables.js";
 
 const CERTAIN = 1e-6; // the relative error from which on the page says that it is not certain
 const MOST_WORK = 4e9; // multiplications for the sizes that are begun without being asked for
 const MOST_CHIPS = 60;
+
+const NEXT = { [OPEN]: IN, [IN]: OUT, [OUT]: OPEN }; // what a click makes of each
 
 const part = (id) => document.getElementById(id);
 
@@ -40,16 +42,8 @@ class App {
       part("graph-card").hidden = false;
       this.graph = new GraphView(part("graph"), about.graph, this.names, (variable, code) => this.change(variable, code));
     }
-    this.describe();
     this.listen();
     this.ask();
-  }
-
-  describe() {
-    const { sizes, dets, version } = this.about;
-    const kinds = dets.length ? `, ${counted(dets.length, "determinant")}` : "";
-    part("subtitle").textContent = `${counted(this.names.length, "variable")}, ${counted(sizes.nodes, "node")}${kinds}`;
-    part("footer").textContent = `Made by pgcc ${version}. Everything is computed in this page, in double precision with a bound on every error; where that bound is above one in a million, the page says ≈?.`;
   }
 
   listen() {
@@ -73,8 +67,8 @@ class App {
 
   // -- what is observed -----------------------------------------------------------------------------------------
 
-  /** Put a variable in or out, or leave it open. */
-  change(variable, code) {
+  /** Put a variable in or out, or leave it open; without a word which, the next of these. */
+  change(variable, code = NEXT[this.codes[variable]]) {
     if (this.codes[variable] === code) return;
     const codes = this.codes.slice();
     codes[variable] = code;
@@ -97,7 +91,6 @@ class App {
 
   /** One query, and everything that follows from it. */
   ask() {
-    const begin = performance.now();
     this.answer = { ...this.evaluator.query(this.codes), codes: this.codes, prior: this.prior, drawn: null };
     this.jobs.stop("mode");
     this.jobs.stop("samples");
@@ -109,10 +102,9 @@ class App {
     this.graph?.update(this.answer);
     this.circuit.follow();
     this.askSizes();
-    part("mode").replaceChildren(make("p", { class: "quiet" }, "The set with the largest probability that agrees with what is observed."));
-    part("samples").replaceChildren(make("p", { class: "quiet" }, "Sets drawn from the distribution, given what is observed."));
+    part("mode").replaceChildren(note("The set with the largest probability that agrees with what is observed."));
+    part("samples").replaceChildren(note("Sets drawn from the distribution, given what is observed."));
     for (const id of ["find-mode", "draw"]) part(id).disabled = !this.possible;
-    this.milliseconds = performance.now() - begin;
   }
 
   showEvidence() {
@@ -169,22 +161,29 @@ class App {
 
   // -- what takes longer ----------------------------------------------------------------------------------------
 
+  /** Do it a step at a time, say so meanwhile, and then show what was found, which programs find under its kind. */
+  start(kind, said, steps, show) {
+    this[kind] = null;
+    if (said) part(kind).replaceChildren(note(said));
+    this.jobs.start(kind, steps, (found) => {
+      this[kind] = found;
+      show(found);
+    });
+  }
+
   askSizes() {
+    const work = this.possible ? sizeWork(this.evaluator) : 0, button = make("button", { type: "button", onclick: () => this.findSizes() }, "Compute it");
     this.jobs.stop("sizes");
     part("size-text").textContent = "";
-    if (!this.possible) return part("sizes").replaceChildren(sizesNote("Nothing to show for impossible evidence."));
-    const work = sizeWork(this.evaluator);
-    if (work < MOST_WORK) return this.findSizes();
-    if (work === Infinity) return part("sizes").replaceChildren(sizesNote("Too large for this page: ask model.cardinality(evidence)."));
-    const button = make("button", { type: "button", onclick: () => this.findSizes() }, "Compute it");
-    return part("sizes").replaceChildren(sizesNote(`This takes about ${Math.ceil(work / 4e8)} seconds here.`, button));
+    if (!this.possible) part("sizes").replaceChildren(note("Nothing to show for impossible evidence."));
+    else if (work < MOST_WORK) this.findSizes();
+    else if (work === Infinity) part("sizes").replaceChildren(note("Too large for this page: ask model.cardinality(evidence)."));
+    else part("sizes").replaceChildren(note(`This takes about ${Math.ceil(work / 4e8)} seconds here. `, button));
   }
 
   findSizes() {
     const codes = this.codes;
-    this.sizes = null;
-    this.jobs.start("sizes", () => sizeSteps(this.helper, codes), (found) => {
-      this.sizes = found;
+    this.start("sizes", null, () => sizeSteps(this.helper, codes), (found) => {
       const { picture, text } = sizesPicture(found, this.circuit.wide);
       part("sizes").replaceChildren(picture);
       part("size-text").textContent = text;
@@ -193,10 +192,7 @@ class App {
 
   findMode() {
     const codes = this.codes;
-    this.mode = null;
-    part("mode").replaceChildren(make("p", { class: "quiet" }, "Searching …"));
-    this.jobs.start("mode", () => modeSteps(this.helper, codes, this.about), (found) => {
-      this.mode = found;
+    this.start("mode", "Searching …", () => modeSteps(this.helper, codes, this.about), (found) => {
       const value = this.helper.evaluate(found?.row ?? codes);
       part("mode").replaceChildren(...modeParts(found, this.share(value), this.names, () => this.replace(found.row.slice())));
     });
@@ -204,10 +200,7 @@ class App {
 
   drawSamples(count, seed = (Math.random() * 2 ** 32) >>> 0) {
     const codes = this.codes;
-    this.samples = null;
-    part("samples").replaceChildren(make("p", { class: "quiet" }, "Drawing …"));
-    this.jobs.start("samples", () => sampleSteps(this.helper, codes, count, randomNumbers(seed)), (samples) => {
-      this.samples = samples;
+    this.start("samples", "Drawing …", () => sampleSteps(this.helper, codes, count, randomNumbers(seed)), (samples) => {
       part("samples").replaceChildren(...sampleParts(samples, this.names));
       this.answer.drawn = this.names.map((_, i) => samples.reduce((sum, row) => sum + row[i], 0) / samples.length);
       this.variables.update(this.answer);

@@ -26,9 +26,7 @@ export class CircuitView {
       this.zoom(0.9985 ** event.deltaY);
     }, { passive: false });
     this.top.addEventListener("click", () => this.show(this.program.root));
-    this.smaller.addEventListener("click", () => this.zoom(1 / 1.3));
-    this.larger.addEventListener("click", () => this.zoom(1.3));
-    this.fit.addEventListener("click", () => this.zoom(0));
+    for (const [button, factor] of [[this.smaller, 1 / 1.3], [this.larger, 1.3], [this.fit, 0]]) button.addEventListener("click", () => this.zoom(factor));
     this.measure();
     addEventListener("resize", () => {
       const before = this.wide;

@@ -11,8 +11,6 @@ export class Evaluator {
   constructor(program) {
     this.program = program;
     this.values = new Scaled(program.length);
-    this.adjoints = new Scaled(program.length);
-    this.joints = new Scaled(program.variables);
     this.scratch = new Scaled(64);
     this.determinants = program.dets.map((det) => new Determinant({ ...det, nonnegative: program.positive }));
     this.needed = this.findNeeded();
@@ -34,23 +32,22 @@ export class Evaluator {
   /** g of evidence: for every variable IN, OUT or OPEN. */
   evaluate(codes) {
     this.codes = codes;
-    const { op, length } = this.program;
+    const { op, start, args, slots, length } = this.program;
     for (let i = 0; i < length; i++) {
       if (op[i] === SUM) this.sum(i);
       else if (op[i] === TIMES) this.times(i);
       else if (op[i] === LEAF) this.leaf(i);
-      else if (op[i] === DET) this.determinant(i);
+      else if (op[i] === DET) this.determinants[args[start[i]]].evaluate(this.values, slots(i), i);
       else throw new Error(`nobody has said how to run operation ${op[i]}`);
     }
     return this.values.at(this.program.root);
   }
 
   leaf(i) {
-    const { args, start, leafVariable, leaf, leafExponent, leafExact } = this.program;
+    const { args, start, leafVariable, leaf, leafExponent } = this.program;
     const l = args[start[i]], variable = leafVariable[l];
     const at = 3 * l + (variable < 0 ? OUT : this.codes[variable]); // of a constant, a in a·ȳ + b·z
-    const m = leaf[at];
-    this.values.put(i, m, leafExponent[at], leafExact[at] ? 0 : UNIT * Math.abs(m));
+    this.values.put(i, leaf[at], leafExponent[at], UNIT * Math.abs(leaf[at]));
   }
 
   /** Σ w·x */
@@ -71,16 +68,11 @@ export class Evaluator {
     for (let j = first + 1; j < last; j++) values.multiply(i, m[args[j]], e[args[j]], x[args[j]]);
   }
 
-  determinant(i) {
-    const { start, args, slots } = this.program;
-    this.determinants[args[start[i]]].evaluate(this.values, slots(i), i);
-  }
-
   /** ∂g/∂z_i · z_i for every open variable, after `evaluate`: Pr(evidence, i in), up to the total. */
   differentiate() {
-    const { op, length, root } = this.program;
-    this.adjoints.clear();
-    this.joints.clear();
+    const { op, start, args, length, root } = this.program;
+    this.adjoints = new Scaled(length);
+    this.joints = new Scaled(this.program.variables);
     this.adjoints.put(root, 1, 0, 0);
     const { m, x } = this.adjoints;
     for (let i = length - 1; i >= 0; i--) {
@@ -88,7 +80,7 @@ export class Evaluator {
       if (op[i] === SUM) this.sumBack(i);
       else if (op[i] === TIMES) this.timesBack(i);
       else if (op[i] === LEAF) this.leafBack(i);
-      else this.determinantBack(i);
+      else this.determinants[args[start[i]]].differentiate(this.values, this.adjoints, this.adjoints.at(i), this.needed);
     }
     return this.joints;
   }
@@ -134,25 +126,15 @@ export class Evaluator {
     }
   }
 
-  determinantBack(i) {
-    const det = this.determinants[this.program.args[this.program.start[i]]];
-    det.differentiate(this.values, this.adjoints, this.adjoints.at(i), this.needed);
-  }
-
   /** Pr(evidence) and, for every variable, Pr(in | evidence), each with a bound on its error. */
   query(codes) {
     const value = this.evaluate(codes);
     const joints = this.differentiate();
     const n = this.program.variables, marginal = new Float64Array(n), error = new Float64Array(n);
-    for (let i = 0; i < n; i++) {
-      if (codes[i] !== OPEN) {
-        marginal[i] = codes[i];
-        continue;
-      }
-      const share = quotient(joints.at(i), value);
-      marginal[i] = share.value;
-      error[i] = share.error;
-    }
+    codes.forEach((code, i) => {
+      const share = code === OPEN ? quotient(joints.at(i), value) : { value: code, error: 0 };
+      [marginal[i], error[i]] = [share.value, share.error];
+    });
     const evidence = quotient(value, this.total);
     return { value, evidence, relative: relativeError(value) + relativeError(this.total), marginal, error };
   }

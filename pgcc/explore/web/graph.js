@@ -2,7 +2,7 @@
 
 import { IN, OPEN, OUT } from "./evaluator.js";
 import { draw, marginalText, onKey } from "./text.js";
-import { NEXT, STATES } from "./variables.js";
+import { STATES } from "./variables.js";
 
 const EDGE = 34;
 
@@ -43,13 +43,8 @@ export class GraphView {
     const seen = draw("path", { class: "seen", d }), title = draw("title");
     const group = draw("g", { class: "edge", role: "button", tabindex: edge === 0 ? 0 : -1, "data-variable": this.graph.variable[edge] }, title, draw("path", { class: "hit", d }), seen);
     if (this.graph.directed) group.append(draw("path", { class: "arrow", d: arrowAt(x0, y0, cx, cy, x1, y1), style: "fill: var(--quiet); stroke: none" }));
-    group.addEventListener("click", () => this.cycle(edge));
+    group.addEventListener("click", () => this.change(this.graph.variable[edge]));
     return { group, seen, title };
-  }
-
-  cycle(edge) {
-    const variable = this.graph.variable[edge];
-    this.change(variable, NEXT[this.answer.codes[variable]]);
   }
 
   key(event) {
@@ -64,7 +59,7 @@ export class GraphView {
     onKey(event, {
       ArrowRight: () => go((at + 1) % count), ArrowDown: () => go((at + 1) % count),
       ArrowLeft: () => go((at + count - 1) % count), ArrowUp: () => go((at + count - 1) % count),
-      Enter: () => this.cycle(at), " ": () => this.cycle(at),
+      Enter: () => this.change(variable), " ": () => this.change(variable),
       1: () => this.change(variable, IN), 0: () => this.change(variable, OUT), Backspace: () => this.change(variable, OPEN),
     });
   }

@@ -6,19 +6,14 @@ import { LEAF, SUM, TIMES } from "./decode.js";
 import { IN, OPEN, OUT } from "./evaluator.js";
 import { shiftBy } from "./scaled.js";
 
-/** Random numbers in [0, 1) that a seed fixes (sfc32). */
+/** Random numbers in [0, 1) that a seed fixes: steps of a counter, their bits mixed by multiplications and shifts. */
 export function randomNumbers(seed) {
-  let a = 0x9e3779b9, b = 0x243f6a88, c = seed >>> 0, d = 1;
-  const next = () => {
-    const t = (((a + b) | 0) + d) | 0;
-    d = (d + 1) | 0;
-    a = b ^ (b >>> 9);
-    b = (c + (c << 3)) | 0;
-    c = (((c << 21) | (c >>> 11)) + t) | 0;
-    return t >>> 0;
+  const mixed = (x, shift, factor) => Math.imul(x ^ (x >>> shift), factor);
+  return () => {
+    seed = (seed + 0x9e3779b9) | 0;
+    const x = mixed(mixed(seed, 16, 0x85ebca6b), 13, 0xc2b2ae35);
+    return ((x ^ (x >>> 16)) >>> 0) / 2 ** 32;
   };
-  for (let i = 0; i < 16; i++) next();
-  return () => ((next() >>> 5) * 67108864 + (next() >>> 6)) / 9007199254740992;
 }
 
 /** `count` samples as arrays of IN and OUT, one at a time: yields after each, returns all. */

@@ -22,12 +22,6 @@ export class Scaled {
     this.x = new Float64Array(length);
   }
 
-  clear() {
-    this.m.fill(0);
-    this.e.fill(0);
-    this.x.fill(0);
-  }
-
   /** Number i becomes m ± x, times 2^(64·e). */
   put(i, m, e, x) {
     const size = Math.max(Math.abs(m), x);

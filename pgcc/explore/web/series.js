@@ -8,6 +8,7 @@ import { IN, OPEN } from "./evaluator.js";
 import { UNIT, multiplyComplex, quotient, relativeError, shiftBy } from "./scaled.js";
 
 const MOST_COEFFICIENTS = 1e8; // at a time
+const NOWHERE = -(2 ** 30); // the exponent of 0
 
 /** Of the last instruction that reads a value: when it may be forgotten. */
 function lastReaders({ slots, length }) {
@@ -65,14 +66,13 @@ class Series {
 
   /** The polynomial of the root, value by value. */
   *run() {
-    const { op, length, root } = this.program, last = lastReaders(this.program), forget = Array.from({ length }, () => []);
-    last.forEach((reader, i) => i !== root && forget[reader].push(i));
+    const { op, slots, length, root } = this.program, last = lastReaders(this.program);
     for (let i = 0; i < length; i++) {
       if (op[i] === LEAF) this.values[i] = this.leaf(i);
       else if (op[i] === SUM) this.values[i] = this.sum(i);
       else if (op[i] === TIMES) this.values[i] = yield* this.times(i);
       else this.values[i] = yield* this.determinant(i);
-      for (const done of forget[i]) this.values[done] = null;
+      for (const slot of slots(i)) if (last[slot] === i) this.values[slot] = null;
       if (i % 64 === 0) yield i / length;
     }
     return this.values[root];
@@ -81,13 +81,14 @@ class Series {
   leaf(i) {
     const { args, start, leafVariable, leaf, leafExponent } = this.program, l = 3 * args[start[i]], variable = leafVariable[l / 3];
     const code = variable < 0 ? 0 : this.evaluator.codes[variable], parts = code === OPEN ? [l, l + 1] : [l + code];
-    const e = parts.reduce((most, at) => (leaf[at] === 0 ? most : Math.max(most, leafExponent[at])), -Infinity);
-    return polynomial(parts.map((at) => (leaf[at] === 0 ? 0 : leaf[at] * shiftBy(leafExponent[at] - e))), e, 0);
+    const e = parts.reduce((most, at) => (leaf[at] === 0 ? most : Math.max(most, leafExponent[at])), NOWHERE);
+    const c = parts.map((at) => leaf[at] * shiftBy(Math.min(0, leafExponent[at] - e)));
+    return polynomial(c, e, UNIT * extent({ c }));
   }
 
   sum(i) {
     const { start, args, firstWeight, weight, weightExponent } = this.program, c = new Float64Array(this.degree[i] + 1);
-    let e = -Infinity, x = 0;
+    let e = NOWHERE, x = 0;
     for (let j = start[i], k = firstWeight[i]; j < start[i + 1]; j++, k++) e = Math.max(e, weightExponent[k] + this.values[args[j]].e);
     for (let j = start[i], k = firstWeight[i]; j < start[i + 1]; j++, k++) {
       const term = this.values[args[j]], w = weight[k] * shiftBy(weightExponent[k] + term.e - e);
@@ -165,7 +166,7 @@ class Series {
 function polynomial(c, e, x) {
   const most = c.reduce((size, coefficient) => Math.max(size, Math.abs(coefficient)), x < Infinity ? x : 0);
   const shift = most === 0 ? 0 : Math.floor((Math.log2(most) + 32) / 64);
-  return { c: shift === 0 ? c : c.map((coefficient) => coefficient * 2 ** (-64 * shift)), e: most === 0 ? 0 : e + shift, x: x * 2 ** (-64 * shift) };
+  return { c: shift === 0 ? c : c.map((coefficient) => coefficient * 2 ** (-64 * shift)), e: most === 0 ? NOWHERE : e + shift, x: x * 2 ** (-64 * shift) };
 }
 
 /** Σ |c_k| */

@@ -1,7 +1,7 @@
 // Sets as text: the most probable one with what is known of it, and samples.
 
 import { IN } from "./evaluator.js";
-import { counted, make, scaledText } from "./text.js";
+import { counted, make, note, scaledText } from "./text.js";
 
 const MOST = 200; // names shown of a set
 
@@ -22,7 +22,7 @@ export function modeParts(found, probability, names, use) {
   return [
     make("p", { class: "verdict", id: "mode-verdict" }, ...verdict),
     listed,
-    make("p", { class: "quiet" }, `Probability ${scaledText(probability)}, ${counted(inside.length, "variable")} in. `),
+    note(`Probability ${scaledText(probability)}, ${counted(inside.length, "variable")} in. `),
     make("button", { type: "button", onclick: use }, "Take it as evidence"),
   ];
 }
@@ -43,7 +43,7 @@ export function sampleParts(samples, names) {
   });
   const more = sets.length > 50 ? ` The ${50} most frequent are shown.` : "";
   return [
-    make("p", { class: "quiet" }, `${counted(samples.length, "sample")}, ${counted(sets.length, "different set")}.${more} Circles on the bars are their frequencies.`),
+    note(`${counted(samples.length, "sample")}, ${counted(sets.length, "different set")}.${more} Circles on the bars are their frequencies.`),
     make("ul", { class: "drawn" }, ...shown),
   ];
 }

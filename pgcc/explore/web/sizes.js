@@ -1,7 +1,7 @@
 // The distribution of the number of variables that are in, as columns.
 
 import { momentsOf } from "./series.js";
-import { draw, make, probabilityText, shortNumber } from "./text.js";
+import { draw, probabilityText, shortNumber } from "./text.js";
 
 const TALL = 170, BASE = 146;
 
@@ -37,9 +37,4 @@ function describe(found) {
   const best = found.probability.reduce((k, p, at) => (p > found.probability[k] ? at : k), 0);
   const doubt = found.error > 1e-6 ? ` ≈? (errors up to ${found.error.toExponential(0)})` : "";
   return `mean ${middle}, deviation ${spread}, most often ${best}${doubt}`;
-}
-
-/** What is said while it is computed, or where it takes long. */
-export function sizesNote(text, button) {
-  return make("p", { class: "quiet" }, text, ...(button ? [" ", button] : []));
 }

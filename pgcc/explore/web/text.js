@@ -24,6 +24,11 @@ function furnish(element, attributes, children) {
   return element;
 }
 
+/** What is said beside, or in place of an answer. */
+export function note(...parts) {
+  return make("p", { class: "quiet" }, ...parts);
+}
+
 /** What a key does, by its name. */
 export function onKey(event, acts) {
   if (!(event.key in acts)) return;

@@ -1,24 +1,18 @@
 // The list of variables: a bar for each, in groups, with search and sorting, by mouse, touch and keyboard.
 
 import { IN, OPEN, OUT } from "./evaluator.js";
-import { counted, make, marginalText, onKey } from "./text.js";
+import { counted, make, marginalText, note, onKey } from "./text.js";
 
-/** What codes are called, and which one a click makes of each. */
+/** What codes are called. */
 export const STATES = { [IN]: "in", [OUT]: "out", [OPEN]: "open" };
-export const NEXT = { [OPEN]: IN, [IN]: OUT, [OUT]: OPEN };
 
 const MANY = 200; // variables from which on groups are closed at first
 
 export class VariablesView {
-  /** about: names and groups; change(variable, code): what to do when somebody decides. */
+  /** about: names and groups; change(variable, code): what to do when somebody decides (for the next code, without one). */
   constructor(root, about, change) {
-    this.root = root;
-    this.names = about.variables;
-    this.change = change;
+    Object.assign(this, { root, names: about.variables, change, answer: null, wanted: "", sort: "order" });
     this.rows = new Map(); // of the variables that have been shown
-    this.answer = null;
-    this.wanted = "";
-    this.sort = "order";
     this.groups = about.groups.map(([title, members], i) => ({
       title, members, open: about.groups.length === 1 || this.names.length <= MANY || i === 0,
     }));
@@ -32,20 +26,12 @@ export class VariablesView {
       group.list = make("ul", { "aria-label": group.title || "Variables" });
       if (this.groups.length > 1) {
         group.summary = make("span", { class: "quiet" });
-        group.button = make("button", {
-          type: "button", class: "group", "aria-expanded": group.open,
-          onclick: () => this.toggle(group),
-        }, make("span", {}, group.title || "Variables"), group.summary);
+        const toggle = () => this.arrange({ group });
+        group.button = make("button", { type: "button", class: "group", onclick: toggle }, make("span", {}, group.title || "Variables"), group.summary);
         this.root.append(make("h3", { class: "hidden" }, group.title), group.button);
       }
       this.root.append(group.list);
     }
-    this.arrange();
-  }
-
-  toggle(group, open = !group.open) {
-    group.open = open;
-    group.button?.setAttribute("aria-expanded", open);
     this.arrange();
   }
 
@@ -55,7 +41,7 @@ export class VariablesView {
     const name = this.names[variable];
     const fill = make("span", { class: "fill" }), tick = make("span", { class: "tick", hidden: true });
     const dot = make("span", { class: "dot", hidden: true }), number = make("span", { class: "number" });
-    const main = make("button", { type: "button", class: "bar", tabindex: -1, onclick: () => this.cycle(variable), onfocus: () => this.reach(variable) },
+    const main = make("button", { type: "button", class: "bar", tabindex: -1, onclick: () => this.change(variable), onfocus: () => this.reach(variable) },
       make("span", { class: "name", title: name }, name),
       make("span", { class: "track" }, make("span", { class: "clip" }, fill), tick, dot), number);
     const toggle = (code) => make("button", {
@@ -67,10 +53,6 @@ export class VariablesView {
     row = { item, main, fill, tick, dot, number, out, inside };
     this.rows.set(variable, row);
     return row;
-  }
-
-  cycle(variable) {
-    this.change(variable, NEXT[this.answer.codes[variable]]);
   }
 
   /** Tab reaches the row that was used last. */
@@ -95,9 +77,10 @@ export class VariablesView {
     });
   }
 
-  /** Which rows are shown, in which order: those whose name has what is wanted. */
-  arrange({ wanted = this.wanted, sort = this.sort } = {}) {
+  /** Which rows are shown, in which order: those whose name has what is wanted; and a group is opened or closed. */
+  arrange({ wanted = this.wanted, sort = this.sort, group: changed = null } = {}) {
     Object.assign(this, { wanted, sort });
+    if (changed) changed.open = !changed.open;
     const { marginal, prior } = this.answer ?? {}, words = this.wanted.toLowerCase();
     const orders = {
       order: null,
@@ -116,16 +99,11 @@ export class VariablesView {
         group.button.setAttribute("aria-expanded", open);
       }
       group.list.hidden = !open;
-      if (!open) {
-        group.list.replaceChildren();
-        continue;
-      }
-      const order = compare ? found.slice().sort(compare) : found;
-      group.list.replaceChildren(...order.map((v) => this.row(v).item));
-      shown += order.length;
+      group.list.replaceChildren(...(open ? (compare ? found.slice().sort(compare) : found) : []).map((v) => this.row(v).item));
+      shown += open ? found.length : 0;
     }
     this.empty?.remove();
-    if (shown === 0 && words !== "") this.root.append((this.empty = make("p", { class: "quiet" }, `No name contains “${this.wanted}”.`)));
+    if (shown === 0 && words !== "") this.root.append((this.empty = note(`No name contains “${this.wanted}”.`)));
     if (this.current === undefined || !this.rows.get(this.current)?.item.isConnected) {
       const first = this.root.querySelector(".row");
       if (first) this.reach(Number(first.dataset.variable));
