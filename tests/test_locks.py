@@ -8,9 +8,11 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
+import pgcc
 from pgcc.ir.circuit import Circuit
 from pgcc.locks import cached_property, importing, new_lock
 
@@ -157,3 +159,9 @@ def test_a_fork_waits_for_imports() -> None:
     assert answers_in_a_child(lambda: importing.acquire(blocking=False) or os._exit(1))
     assert ended
     thread.join()
+
+
+def test_no_property_has_a_lock_of_its_own() -> None:
+    text = "from functools import cached_property"
+    files = [path for path in Path(pgcc.__file__).parent.rglob("*.py") if text in path.read_text(encoding="utf-8")]
+    assert [path.name for path in files] == ["locks.py"]
