@@ -10,6 +10,7 @@ CLAIMS, VALUES, TABLES, DETERMINANTS, STEPS = (
     f"validity/proof/{name}.py" for name in ("__init__", "values", "tables", "determinants", "steps")
 )
 TESTS = "validity/test_proof.py"
+IMAGES = "validity/test_stability.py"
 
 CHECK_MUTANTS = [
     # -- what the prover proposes
@@ -190,4 +191,17 @@ CHECK_MUTANTS = [
      "found.get(name) is not told or not _is_witness(verdict)", "found.get(name) is not told", TESTS),
     ("coefficients that underflow", "validity/coefficients.py", "_error",
      "error[certain & (values.mantissa != 0.0) & (size < _TINY)] = 2.0 * _TINY", "", TESTS),
+    # -- images of stable polynomials
+    ("the checker: images of what is not shown to be stable", STEPS, "_image",
+     "stable and is_image(Circuit(node), h, parts, swapped)", "is_image(Circuit(node), h, parts, swapped)", IMAGES),
+    ("the checker: parts that do not follow each other", STEPS, "_image", "k == least + i >= 0", "k >= 0", IMAGES),
+    ("the checker: more than two parts", STEPS, "_image", "len(parts) > 2", "False", IMAGES),
+    ("the checker: images of images", STEPS, "_image",
+     "any(rule == 'image of a stable polynomial' for _, rule, _, _ in steps)", "False", IMAGES),
+    ("the checker: images that are not compared", VALUES, "is_image", "evaluate(a, point, ring) == factor * found",
+     "True", IMAGES),
+    ("the checker: images of high degrees", VALUES, "is_image", "scopes_of(h)[1] == 0", "True", IMAGES),
+    ("images without a search", STABILITY, "_needed", "found.add(i)", "found", IMAGES),
+    ("coins of one weight", STABILITY, "_weights_of_coins", "mine / firsts", "mine / mine", IMAGES),
+    ("images that are not turned", STABILITY, "_find_image", "(False, True)", "(False,)", IMAGES),
 ]  # fmt: skip

@@ -149,7 +149,7 @@ def test_right_images():
         (weighted_sum([1, 1, 6], [ONE, FORM, BOTH]), [(0, 1), (1, 1), (2, 1)], {}),  # three
         (FORM, [(1, 1)], {"steps": []}),  # h is not shown to be stable
         (BOTH, None, {"h": Circuit(BOTH), "steps": [(0, "image of a stable polynomial", None, ())]}),  # nested
-        (product([X, X]), [(2, 1)], {"h": Circuit(product([X, X]))}),  # no bound on the degree
+        (product([X, X]), [(1, 1)], {"h": Circuit(product([X, X]))}),  # no bound on the degree
     ],
 )
 def test_wrong_images(root, parts, options):
