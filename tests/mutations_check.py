@@ -10,7 +10,7 @@ CLAIMS, VALUES, TABLES, DETERMINANTS, STEPS = (
     f"validity/proof/{name}.py" for name in ("__init__", "values", "tables", "determinants", "steps")
 )
 TESTS = "validity/test_proof.py"
-IMAGES = "validity/test_stability.py"
+STABILITY, IMAGES = "validity/stability.py", "validity/test_stability.py"
 
 CHECK_MUTANTS = [
     # -- what the prover proposes
