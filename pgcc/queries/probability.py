@@ -131,8 +131,9 @@ class ProbabilityPlan:
 
     def answer(self, evidence: Evidence, answers: Answers, threads: int) -> None:
         """Fill in the answers to all rows, one chunk of rows at a time."""
-        # a few answers are the same by the ladder, sooner than the kernel is loaded
-        if self.at_once is None or evidence.rows <= _FEW:
+        # A few probabilities are the same by the ladder, sooner than the kernel is loaded. Logarithms always take the
+        # kernel where they can: it answers a row in a third of the time.
+        if self.at_once is None or not (self.logs or evidence.rows > _FEW):
             for_chunks(evidence.rows, len(evidence.variables), threads, partial(self._climb, evidence, answers))
         else:
             work = partial(self._run_kernel, evidence, answers)
@@ -217,7 +218,7 @@ def describe_shortcut(distribution: Distribution) -> str:
     if _at_once(distribution, distribution.rtol, False) is None:
         return ""
     return (
-        f"more than {_FEW:,} rows: one float64 kernel evaluates, certifies and divides; "
+        f"logarithms, and more than {_FEW:,} rows: one float64 kernel evaluates, certifies and divides; "
         "rows that it does not certify climb the rungs"
     )
 
