@@ -39,21 +39,31 @@ class _Vector8Model(models.PrimitiveModel):
         super().__init__(dmm, fe_type, _VECTOR)
 
 
-def operation(definition: Callable[..., Any]) -> Any:
-    """Tell Numba which instructions the operation of this name stands for."""
-    define(getattr(simd, definition.__name__), definition)
-    return definition
+# The operations that are defined here, by name.
+DEFINED: set[str] = set()
 
 
-def on_vectors(instructions: Callable[..., Any]) -> Any:
-    """The same for an operation whose arguments and result are vectors, given by `instructions(builder, *vectors)`."""
-    kind = vector8(*[vector8] * (len(inspect.signature(instructions).parameters) - 1))
+def _define(name: str, definition: Callable[..., Any]) -> None:
+    define(getattr(simd, name), definition)
+    DEFINED.add(name)
 
-    @functools.wraps(instructions)
-    def definition(typingctx: Any, *vectors: Any) -> Any:
-        return kind, lambda context, builder, signature, args: instructions(builder, *args)
 
-    return operation(definition)
+def operation(signature: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Tell Numba that the operation of this name has these instructions (`codegen` of `numba.extending.intrinsic`).
+
+    signature : (typing context, *types of the arguments) → the signature; None if it has none for these types.
+    """
+
+    def defined(instructions: Any) -> Any:
+        @functools.wraps(signature)
+        def definition(*arguments: Any) -> Any:
+            kind = signature(*arguments)
+            return None if kind is None else (kind, instructions)
+
+        _define(instructions.__name__, definition)
+        return instructions
+
+    return defined
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any, element: ir.Type) -> Any:
@@ -78,103 +88,55 @@ def _call(builder: Any, name: str, arguments: Sequence[Any]) -> Any:
     return builder.call(builder.module.globals.get(name) or ir.Function(builder.module, kind, name), arguments)
 
 
-@operation
-def load(typingctx: Any, array: Any, index: Any) -> Any:
+@operation(lambda _, array, index: vector8(array, types.intp))
+def load(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """The eight doubles of a flat array that start at `index`."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = _address(context, builder, signature.args[0], args[0], args[1], _VECTOR)
-        return builder.load(pointer, align=8)
-
-    return vector8(array, types.intp), codegen
+    pointer = _address(context, builder, signature.args[0], args[0], args[1], _VECTOR)
+    return builder.load(pointer, align=8)
 
 
-@operation
-def fetch(typingctx: Any, array: Any, first: Any, last: Any, writing: Any) -> Any:
+@operation(
+    lambda _, array, first, last, writing: (
+        types.void(array, types.intp, types.intp, writing) if isinstance(writing, types.BooleanLiteral) else None
+    )
+)
+def fetch(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """Ask for the cache lines of elements first … last − 1 of a flat array, before they are read, or written."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        byte = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, ir.IntType(32), ir.IntType(32), ir.IntType(32)])
-        name = "llvm.prefetch.p0i8"
-        ask = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        size = context.get_abi_sizeof(context.get_data_type(signature.args[0].dtype))
-        step = ir.Constant(args[1].type, 64 // size)
-        with cgutils.for_range_slice(builder, args[1], args[2], step, intp=args[1].type) as (index, _):
-            place = builder.bitcast(builder.gep(data, [index]), byte)
-            flags = [ir.Constant(ir.IntType(32), x) for x in (int(signature.args[3].literal_value), 3, 1)]
-            builder.call(ask, [place, *flags])
-        return context.get_dummy_value()
-
-    if not isinstance(writing, types.BooleanLiteral):
-        return None
-    return types.void(array, types.intp, types.intp, writing), codegen
+    byte = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte, ir.IntType(32), ir.IntType(32), ir.IntType(32)])
+    name = "llvm.prefetch.p0i8"
+    ask = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    data = context.make_array(signature.args[0])(context, builder, args[0]).data
+    size = context.get_abi_sizeof(context.get_data_type(signature.args[0].dtype))
+    step = ir.Constant(args[1].type, 64 // size)
+    with cgutils.for_range_slice(builder, args[1], args[2], step, intp=args[1].type) as (index, _):
+        place = builder.bitcast(builder.gep(data, [index]), byte)
+        flags = [ir.Constant(ir.IntType(32), x) for x in (int(signature.args[3].literal_value), 3, 1)]
+        builder.call(ask, [place, *flags])
+    return context.get_dummy_value()
 
 
-@operation
-def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+@operation(lambda _, array, index, value: types.void(array, types.intp, vector8))
+def store(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """Write eight doubles to a flat array from `index` on."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = _address(context, builder, signature.args[0], args[0], args[1], _VECTOR)
-        builder.store(args[2], pointer, align=8)
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp, vector8), codegen
+    pointer = _address(context, builder, signature.args[0], args[0], args[1], _VECTOR)
+    builder.store(args[2], pointer, align=8)
+    return context.get_dummy_value()
 
 
-@operation
-def splat(typingctx: Any, scalar: Any) -> Any:
+@operation(lambda _, scalar: vector8(types.float64))
+def splat(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """Eight times one double."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _splat(builder, args[0], _VECTOR)
-
-    return vector8(types.float64), codegen
+    return _splat(builder, args[0], _VECTOR)
 
 
-@on_vectors
-def mul(builder: Any, a: Any, b: Any) -> Any:
-    """a · b"""
-    return builder.fmul(a, b)
-
-
-@on_vectors
-def muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    """a · b + c, with two roundings"""
-    return builder.fadd(builder.fmul(a, b), c)
-
-
-@on_vectors
-def plus(builder: Any, a: Any, b: Any) -> Any:
-    """a + b"""
-    return builder.fadd(a, b)
-
-
-@on_vectors
-def minus(builder: Any, a: Any, b: Any) -> Any:
-    """a − b"""
-    return builder.fsub(a, b)
-
-
-@on_vectors
-def fused(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    """a · b + c with one rounding, on every machine"""
-    return _call(builder, "llvm.fma.v8f64", [a, b, c])
-
-
-@operation
-def add_up(typingctx: Any, a: Any) -> Any:
+@operation(lambda _, a: types.float64(vector8))
+def add_up(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """The sum of eight doubles, in a fixed order."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        parts = [builder.extract_element(args[0], ir.Constant(ir.IntType(32), i)) for i in range(LANES)]
-        while len(parts) > 1:
-            parts = [builder.fadd(x, y) for x, y in zip(parts[::2], parts[1::2], strict=True)]
-        return parts[0]
-
-    return types.float64(vector8), codegen
+    parts = [builder.extract_element(args[0], ir.Constant(ir.IntType(32), i)) for i in range(LANES)]
+    while len(parts) > 1:
+        parts = [builder.fadd(x, y) for x, y in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
 
 
 def _gather(builder: Any, first: Any, offsets: Any) -> Any:
@@ -188,76 +150,44 @@ def _gather(builder: Any, first: Any, offsets: Any) -> Any:
     return _call(builder, "llvm.masked.gather.v8f64.v8p0f64", [addresses, align, all_lanes, undefined])
 
 
-@operation
-def gather(typingctx: Any, array: Any, start: Any, index: Any, i: Any, more: Any, j: Any) -> Any:
+@operation(lambda _, array, start, index, i, more, j: vector8(array, types.intp, index, types.intp, more, types.intp))
+def gather(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """Eight doubles of a flat array, those at start + index[i + lane] + more[j + lane]."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array_type, _, index_type, _, more_type, _ = signature.args
-        where = builder.load(_address(context, builder, index_type, args[2], args[3], _INTEGERS), align=8)
-        there = builder.load(_address(context, builder, more_type, args[4], args[5], _INTEGERS), align=8)
-        data = context.make_array(array_type)(context, builder, args[0]).data
-        return _gather(builder, builder.gep(data, [args[1]]), builder.add(where, there))
-
-    return vector8(array, types.intp, index, types.intp, more, types.intp), codegen
+    array_type, _, index_type, _, more_type, _ = signature.args
+    where = builder.load(_address(context, builder, index_type, args[2], args[3], _INTEGERS), align=8)
+    there = builder.load(_address(context, builder, more_type, args[4], args[5], _INTEGERS), align=8)
+    data = context.make_array(array_type)(context, builder, args[0]).data
+    return _gather(builder, builder.gep(data, [args[1]]), builder.add(where, there))
 
 
-@operation
-def entries(typingctx: Any, tables: Any, start: Any, codes: Any, index: Any) -> Any:
+@operation(lambda _, tables, start, codes, index: vector8(tables, types.intp, codes, types.intp))
+def entries(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """Eight doubles of a flat array, those at start + codes[index + lane], for codes of 16 bits."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        tables_type, _, codes_type, _ = signature.args
-        narrow = ir.VectorType(ir.IntType(16), LANES)
-        code = builder.load(_address(context, builder, codes_type, args[2], args[3], narrow), align=2)
-        data = context.make_array(tables_type)(context, builder, args[0]).data
-        return _gather(builder, builder.gep(data, [args[1]]), builder.zext(code, _INTEGERS))
-
-    return vector8(tables, types.intp, codes, types.intp), codegen
+    tables_type, _, codes_type, _ = signature.args
+    narrow = ir.VectorType(ir.IntType(16), LANES)
+    code = builder.load(_address(context, builder, codes_type, args[2], args[3], narrow), align=2)
+    data = context.make_array(tables_type)(context, builder, args[0]).data
+    return _gather(builder, builder.gep(data, [args[1]]), builder.zext(code, _INTEGERS))
 
 
-@operation
-def equal_bytes(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+@operation(lambda _, array, index, value: types.uint64(array, types.intp, types.intp))
+def equal_bytes(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """Which of the 64 bytes of a flat array that start at `index` equal `value`: one bit each, the first the lowest."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        found = builder.load(_address(context, builder, signature.args[0], args[0], args[1], _LINE), align=1)
-        wanted = _splat(builder, builder.trunc(args[2], ir.IntType(8)), _LINE)
-        return builder.bitcast(builder.icmp_signed("==", found, wanted), ir.IntType(64))
-
-    return types.uint64(array, types.intp, types.intp), codegen
+    found = builder.load(_address(context, builder, signature.args[0], args[0], args[1], _LINE), align=1)
+    wanted = _splat(builder, builder.trunc(args[2], ir.IntType(8)), _LINE)
+    return builder.bitcast(builder.icmp_signed("==", found, wanted), ir.IntType(64))
 
 
-@operation
-def lowest_bit(typingctx: Any, bits: Any) -> Any:
+@operation(lambda _, bits: types.int64(types.uint64))
+def lowest_bit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """The position of the lowest set bit; there must be one."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.uint64), codegen
+    return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
 
 
-@operation
-def count_bits(typingctx: Any, bits: Any) -> Any:
+@operation(lambda _, bits: types.int64(types.uint64))
+def count_bits(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """How many bits are set."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
-
-    return types.int64(types.uint64), codegen
-
-
-@on_vectors
-def div(builder: Any, a: Any, b: Any) -> Any:
-    """a / b"""
-    return builder.fdiv(a, b)
-
-
-@on_vectors
-def if_less(builder: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
-    """`yes` where a < b, else `no`; nothing is less than NaN, nor NaN than anything."""
-    return builder.select(builder.fcmp_ordered("<", a, b), yes, no)
+    return builder.ctpop(args[0])
 
 
 def _entries(context: Any, builder: Any, array_type: Any, tables: Any, at: Any, numbers: Any) -> Any:
@@ -282,86 +212,82 @@ def _has(context: Any, feature: str) -> bool:
     return f"+{feature}" in context.codegen().magic_tuple()[2].split(",")
 
 
-@on_vectors
-def magnitude(builder: Any, a: Any) -> Any:
-    """|a|"""
-    return _call(builder, "llvm.fabs.v8f64", [a])
-
-
-@on_vectors
-def root(builder: Any, a: Any) -> Any:
-    """√a"""
-    return _call(builder, "llvm.sqrt.v8f64", [a])
-
-
-@on_vectors
-def nearest(builder: Any, a: Any) -> Any:
-    """The nearest whole number."""
-    return _call(builder, "llvm.nearbyint.v8f64", [a])
-
-
-@on_vectors
-def smaller(builder: Any, a: Any, b: Any) -> Any:
-    """a where a < b, else b."""
-    return builder.select(builder.fcmp_ordered("<", a, b), a, b)
-
-
-@on_vectors
-def larger(builder: Any, a: Any, b: Any) -> Any:
-    """a where a > b, else b."""
-    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
-
-
-@operation
-def choose(typingctx: Any, codes: Any, index: Any, zero: Any, one: Any, free: Any) -> Any:
+@operation(
+    lambda _, codes, index, zero, one, free: vector8(codes, types.intp, types.float64, types.float64, types.float64)
+)
+def choose(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """`zero` or `one` where the code byte is 0 or 1, `free` elsewhere: eight leaves at once."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        code = builder.load(_address(context, builder, signature.args[0], args[0], args[1], _BYTES), align=1)
-        is_zero = builder.icmp_signed("==", code, _all(_BYTES, 0))
-        is_one = builder.icmp_signed("==", code, _all(_BYTES, 1))
-        zero, one, free = (_splat(builder, x, _VECTOR) for x in args[2:])
-        return builder.select(is_zero, zero, builder.select(is_one, one, free))
-
-    return vector8(codes, types.intp, types.float64, types.float64, types.float64), codegen
+    code = builder.load(_address(context, builder, signature.args[0], args[0], args[1], _BYTES), align=1)
+    is_zero = builder.icmp_signed("==", code, _all(_BYTES, 0))
+    is_one = builder.icmp_signed("==", code, _all(_BYTES, 1))
+    zero, one, free = (_splat(builder, x, _VECTOR) for x in args[2:])
+    return builder.select(is_zero, zero, builder.select(is_one, one, free))
 
 
-@operation
-def lookup(typingctx: Any, tables: Any, at: Any, codes: Any, index: Any) -> Any:
+@operation(lambda _, tables, at, codes, index: vector8(tables, types.intp, codes, types.intp))
+def lookup(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """Entries of the table of sixteen at `at`, by the eight code bytes at `index`."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        code = builder.load(_address(context, builder, signature.args[2], args[2], args[3], _BYTES), align=1)
-        return _entries(context, builder, signature.args[0], args[0], args[1], builder.zext(code, _INTEGERS))
-
-    return vector8(tables, types.intp, codes, types.intp), codegen
+    code = builder.load(_address(context, builder, signature.args[2], args[2], args[3], _BYTES), align=1)
+    return _entries(context, builder, signature.args[0], args[0], args[1], builder.zext(code, _INTEGERS))
 
 
-@operation
-def transpose(typingctx: Any, source: Any, at: Any, stride: Any, result: Any, to: Any, step: Any) -> Any:
+@operation(
+    lambda _, source, at, stride, result, to, step: types.void(
+        source, types.intp, types.intp, result, types.intp, types.intp
+    )
+)
+def transpose(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """Eight bytes of eight rows: result[to + j·step + i] = source[at + i·stride + j] for i, j < 8, on flat arrays."""
+    source_type, _, _, result_type, _, _ = signature.args
+    rows = []
+    for i in range(LANES):
+        index = builder.add(args[1], builder.mul(args[2], ir.Constant(args[2].type, i)))
+        rows.append(builder.load(_address(context, builder, source_type, args[0], index, _BYTES), align=1))
+    while len(rows) > 1:  # one vector of 64 bytes
+        width = rows[0].type.count
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), 2 * width), list(range(2 * width)))
+        rows = [builder.shuffle_vector(a, b, mask) for a, b in zip(rows[::2], rows[1::2], strict=True)]
+    # three times, its first half interleaved with its second one: that is the transpose, and fast on any machine
+    halves = ir.Constant(ir.VectorType(ir.IntType(32), WORD), [k for i in range(32) for k in (i, 32 + i)])
+    for _ in range(3):
+        rows = [builder.shuffle_vector(rows[0], ir.Constant(_LINE, ir.Undefined), halves)]
+    columns = builder.bitcast(rows[0], _INTEGERS)
+    for j in range(LANES):
+        column = builder.extract_element(columns, ir.Constant(ir.IntType(32), j))
+        index = builder.add(args[4], builder.mul(args[5], ir.Constant(args[5].type, j)))
+        place = _address(context, builder, result_type, args[3], index, ir.IntType(64))
+        builder.store(column, place, align=1)
+    return context.get_dummy_value()
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source_type, _, _, result_type, _, _ = signature.args
-        rows = []
-        for i in range(LANES):
-            index = builder.add(args[1], builder.mul(args[2], ir.Constant(args[2].type, i)))
-            rows.append(builder.load(_address(context, builder, source_type, args[0], index, _BYTES), align=1))
-        while len(rows) > 1:  # one vector of 64 bytes
-            width = rows[0].type.count
-            mask = ir.Constant(ir.VectorType(ir.IntType(32), 2 * width), list(range(2 * width)))
-            rows = [builder.shuffle_vector(a, b, mask) for a, b in zip(rows[::2], rows[1::2], strict=True)]
-        # three times, its first half interleaved with its second one: that is the transpose, and fast on any machine
-        halves = ir.Constant(ir.VectorType(ir.IntType(32), WORD), [k for i in range(32) for k in (i, 32 + i)])
-        for _ in range(3):
-            rows = [builder.shuffle_vector(rows[0], ir.Constant(_LINE, ir.Undefined), halves)]
-        columns = builder.bitcast(rows[0], _INTEGERS)
-        for j in range(LANES):
-            column = builder.extract_element(columns, ir.Constant(ir.IntType(32), j))
-            index = builder.add(args[4], builder.mul(args[5], ir.Constant(args[5].type, j)))
-            place = _address(context, builder, result_type, args[3], index, ir.IntType(64))
-            builder.store(column, place, align=1)
-        return context.get_dummy_value()
 
-    signature = types.void(source, types.intp, types.intp, result, types.intp, types.intp)
-    return signature, codegen
+# Operations whose arguments and results are vectors: (builder, *vectors) → their instructions.
+_ON_VECTORS: dict[str, Callable[..., Any]] = {
+    "plus": lambda builder, a, b: builder.fadd(a, b),
+    "minus": lambda builder, a, b: builder.fsub(a, b),
+    "mul": lambda builder, a, b: builder.fmul(a, b),
+    "div": lambda builder, a, b: builder.fdiv(a, b),
+    "muladd": lambda builder, a, b, c: builder.fadd(builder.fmul(a, b), c),  # a · b + c, with two roundings
+    "fused": lambda builder, a, b, c: _call(builder, "llvm.fma.v8f64", [a, b, c]),  # with one, on every machine
+    "magnitude": lambda builder, a: _call(builder, "llvm.fabs.v8f64", [a]),
+    "root": lambda builder, a: _call(builder, "llvm.sqrt.v8f64", [a]),
+    "nearest": lambda builder, a: _call(builder, "llvm.nearbyint.v8f64", [a]),  # the nearest whole number
+    # nothing is less than NaN, nor NaN than anything
+    "if_less": lambda builder, a, b, yes, no: builder.select(builder.fcmp_ordered("<", a, b), yes, no),
+    "smaller": lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b),
+    "larger": lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b),
+}
+
+
+def _on_vectors(instructions: Callable[..., Any]) -> Callable[..., Any]:
+    """The definition of an operation on vectors alone."""
+    kind = vector8(*[vector8] * (len(inspect.signature(instructions).parameters) - 1))
+
+    @functools.wraps(instructions)
+    def definition(typingctx: Any, *vectors: Any) -> Any:
+        return kind, lambda context, builder, signature, args: instructions(builder, *args)
+
+    return definition
+
+
+for _name, _instructions in _ON_VECTORS.items():
+    _define(_name, _on_vectors(_instructions))

@@ -108,11 +108,11 @@ def from_bytes(target_context: Any, content: bytes) -> CompileResult:
     return CompileResult._rebuild(target_context, *reduced)
 
 
-def define(function: Callable[..., Any], definition: Callable[..., Any], prefer_literal: bool = False) -> None:
+def define(function: Callable[..., Any], definition: Callable[..., Any]) -> None:
     """Tell Numba which instructions a Python function stands for, by a definition as `numba.extending.intrinsic` takes.
 
     An intrinsic of the public API cannot be called from Python; this function can.
     """
-    template = make_intrinsic_template(function, definition, function.__name__, prefer_literal=prefer_literal)
+    template = make_intrinsic_template(function, definition, function.__name__)
     infer(template)
     infer_global(function, types.Function(template))

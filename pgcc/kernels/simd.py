@@ -1,6 +1,6 @@
 """Operations on vectors of eight doubles, in numpy: their specification, and what interpreted kernels run on.
 
-For Numba each of them is a few instructions: `pgcc.kernels.llvm` says which, and documents them.
+For Numba each of them is a few instructions: `pgcc.kernels.llvm` says which, and documents those on arrays.
 """
 
 from __future__ import annotations
