@@ -155,7 +155,7 @@ MUTANTS = [
     Mutant(
         "what is out counts as in",
         "determinants/forms.py",
-        "_variable_tables",
+        "_put_variable_tables",
         "-change if form == FREE else change",
         "change",
         "frontend/test_dpp_forms.py",
@@ -163,7 +163,7 @@ MUTANTS = [
     Mutant(
         "the diagonal of what is out",
         "determinants/forms.py",
-        "_variable_tables",
+        "_put_variable_tables",
         "-base.gap, -base.gap_low",
         "base.gap, base.gap_low",
         "frontend/test_dpp_forms.py",

@@ -104,19 +104,13 @@ def find_base(structure: DetStructure, phi: np.ndarray) -> Base | None:
         return _base_of_entries(structure, _entries_of_balls(g), phi, share * left, share * right)
 
 
-def base_of_ensemble(structure: DetStructure, whole: IdentityPlus) -> Base | None:
-    """The base of det(I + diag(f)·L) where everything is free, for a large L: G = L·(I + L)⁻¹ = I − (I + L)⁻¹."""
-    return _base_by_inverse(structure, whole, -1)
-
-
-def base_of_marginals(structure: DetStructure, whole: IdentityPlus) -> Base | None:
-    """The base of det(I − K + diag(f)·K) where everything is 0, for a large K: G = K·(I − K)⁻¹ = (I − K)⁻¹ − I."""
-    return _base_by_inverse(structure, whole, 1)
-
-
 @np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore")
-def _base_by_inverse(structure: DetStructure, whole: IdentityPlus, sign: int) -> Base | None:
-    """The base with the kernel G = ±(N⁻¹ − I)."""
+def base_by_inverse(structure: DetStructure, whole: IdentityPlus, sign: int) -> Base | None:
+    """The base of a large symmetric determinant whose kernel is G = sign·(N⁻¹ − I), given N.
+
+    So it is for det(I + diag(f)·L) where everything is free, with N = I + L: G = L·N⁻¹ = I − N⁻¹ (sign −1); and for
+    det(I − K + diag(f)·K) where everything is 0, with N = I − K: G = K·N⁻¹ = N⁻¹ − I (sign 1).
+    """
     about = whole.diagonal()
     if about is None:
         return None

@@ -9,11 +9,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from pgcc.determinants.bases import Base, base_of_ensemble, base_of_marginals, determinant_at, find_base
+from pgcc.determinants.bases import Base, base_by_inverse, determinant_at, find_base
 from pgcc.determinants.definite import IdentityPlus
 from pgcc.determinants.elementary import elementary_symmetric
 from pgcc.determinants.kernels.forms import determinant_rows
@@ -82,7 +82,7 @@ class FloatDeterminant:
         self.out: Base | None = None
         if small and (structure.laplacian is None or structure.size is not None):
             if self._marginals is not None:
-                self.out = base_of_marginals(structure, self._marginals)
+                self.out = base_by_inverse(structure, self._marginals, 1)
             # multiple precision yields pairs of doubles even beside items of tiny probability
             in_pairs = self.out is not None and self.out.low is not None
             if not in_pairs and (self._marginals is None or structure.children <= _MOST_CHILDREN):
@@ -98,7 +98,7 @@ class FloatDeterminant:
             return False
         self.may_have_free = False
         if self._ensemble is not None:
-            self.free = base_of_ensemble(self.structure, self._ensemble)
+            self.free = base_by_inverse(self.structure, self._ensemble, -1)
         if self.free is None and (self.structure.children <= _MOST_CHILDREN or self._marginals is not None):
             self.free = find_base(self.structure, self._free_phi)
         return self.free is not None
@@ -314,7 +314,7 @@ def lay_out(each: Sequence[FloatDeterminant], totals: Sequence[Value], without_t
             det.child_of, det.variable_of, det.child_bits = map(ints.put, _columns(one.columns, one.n_variables))
             for form, base in ((FREE, free), (OUT, out)):
                 if base is not None:
-                    _put_variable_tables(det, form, _variable_tables(one, base, form), data)
+                    _put_variable_tables(det, one, base, form, data)
         if structure.laplacian is not None and structure.in_range:
             _put_graph(det, one, structure.laplacian, data, ints)
         elif _has_rank_form(structure):
@@ -340,29 +340,13 @@ def _put_graph(det: Any, one: FloatDeterminant, trees: Laplacian, data: _FlatArr
     det.weight, det.kill = data.put(trees.weight), data.put(trees.kill[one.elimination_order])
 
 
-class _VariableTables(NamedTuple):
-    """What `fill_variables` and `fill_low` of the kernels look up: see the fields of `DETERMINANT`.
+@np.errstate(over="ignore", under="ignore", divide="ignore")
+def _put_variable_tables(det: Any, one: FloatDeterminant, base: Base, form: int, data: _FlatArray) -> None:
+    """Lay out what `fill_variables` and `fill_low` of the kernels look up: see the fields of `DETERMINANT`.
 
     Entries are those of children observed 1, and then those of children that differ from the base in another way. The
-    low parts are None unless the kernel is known in pairs of doubles.
+    low parts are there only if the kernel is known in pairs of doubles.
     """
-
-    changes: np.ndarray
-    diagonals: np.ndarray
-    low: np.ndarray | None
-    low_diagonals: np.ndarray | None
-
-
-def _put_variable_tables(det: Any, form: int, tables: _VariableTables, data: _FlatArray) -> None:
-    det.changes[form], det.diagonals[form] = data.put(tables.changes), data.put(tables.diagonals)
-    if tables.low is not None and tables.low_diagonals is not None:
-        det.has_low[form] = 1
-        det.low[form], det.low_diagonals[form] = data.put(tables.low), data.put(tables.low_diagonals)
-
-
-@np.errstate(over="ignore", under="ignore", divide="ignore")
-def _variable_tables(one: FloatDeterminant, base: Base, form: int) -> _VariableTables:
-    """The tables of a form, where the children are variables."""
     phi = one.phi
     change, diagonal = phi / base.scale, np.diag(base.kernel)
     if form == FREE:
@@ -375,12 +359,11 @@ def _variable_tables(one: FloatDeterminant, base: Base, form: int) -> _VariableT
         known = base.low is not None and other < _LARGE
         other[cancels & ~(known & (np.abs(other) > _SMALLEST_SUM))] = np.nan
         other_low[cancels] = np.nan
-    return _VariableTables(
-        np.concatenate([change, -change if form == FREE else change]),
-        np.concatenate([diagonal, other]),
-        base.low,
-        None if base.low is None else np.concatenate([np.diag(base.low), other_low]),
-    )
+    det.changes[form] = data.put(change, -change if form == FREE else change)
+    det.diagonals[form] = data.put(diagonal, other)
+    if base.low is not None:
+        det.has_low[form], det.low[form] = 1, data.put(base.low)
+        det.low_diagonals[form] = data.put(np.diag(base.low), other_low)
 
 
 def _exact_sum(one: FloatDeterminant, base: Base, i: int) -> tuple[float, float]:

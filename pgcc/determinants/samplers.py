@@ -13,7 +13,6 @@ from itertools import compress
 
 import numpy as np
 
-from pgcc.determinants.kernels.laplacian import Graph
 from pgcc.determinants.kernels.picking import ELIMINATION, WALKS
 from pgcc.determinants.kernels.sampling_trees import Arcs, arcs_of, count_steps
 from pgcc.determinants.tables import TOLERANCE, SetSampler, Tables
@@ -213,8 +212,7 @@ class Walks(SetSampler):
         weight, kill = np.where(inside, 1.0, scaled[0]), scaled[1]
         start, heads, edges = (np.zeros(size, np.int64) for size in (r + 2, 2 * k + r, 2 * k + r))
         cumulative = np.zeros(2 * k + r)
-        weighted = Graph(graph.directed, graph.tail, graph.head, weight, kill)
-        nodes = arcs_of(weighted, inside, Arcs(start, heads, edges, cumulative))
+        nodes = arcs_of(graph._replace(weight=weight, kill=kill), inside, Arcs(start, heads, edges, cumulative))
         if nodes < 0:
             return None, 0
         arcs = int(start[nodes])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -27,9 +28,19 @@ _SMALLEST_EXACT = 2.0**-900
 Column = tuple[Fraction, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Laplacian:
-    """diag(kill) + Σ f_e·u_e·v_eᵀ of a graph: edge e from `tail` to `head` (node r is the ground) with `weight`."""
+class Laplacian(NamedTuple):
+    """diag(kill) + Σ f_e·u_e·v_eᵀ of a graph whose edges are the children of a determinant.
+
+    Attributes
+    ----------
+    tail, head : int64 arrays
+        The ends of every edge; node r, the ground, has no row.
+    weight : float64 array
+        The weight of every edge.
+    kill : float64 array
+        κ, the killing rates: for every node but the ground, the weight of its edge to the ground.
+    directed : bool
+    """
 
     tail: np.ndarray
     head: np.ndarray

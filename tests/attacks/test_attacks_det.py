@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc.determinants.kernels.laplacian import Graph, new_nodes, tree_sum
+from pgcc.determinants.kernels.laplacian import new_nodes, tree_sum
+from pgcc.program.determinant import Laplacian
 
 
 def assert_right(circuit, evidence, **options):
@@ -61,7 +62,7 @@ def test_star_mesh_elimination_knows_of_its_subnormal_shares():
     """Node 0 reaches the ground by an edge of 10⁻²⁰, or by node 1, whose edge of 10³⁰⁰ makes its share subnormal."""
     tail, head = np.array([0, 1, 0]), np.array([1, 2, 2])
     for weight, known in ((1.3e-20, False), (1.3e20, True)):
-        graph = Graph(True, tail, head, np.array([weight, 1e300, weight]), np.zeros(2))
+        graph = Laplacian(tail, head, np.array([weight, 1e300, weight]), np.zeros(2), True)
         value, exponent, error = tree_sum(graph, np.ones(3), np.ones(3), new_nodes(2))
         assert known == (error < 1e-12)
         if known:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import pgcc
 from pgcc.determinants import forms
-from pgcc.determinants.bases import base_of_ensemble, base_of_marginals, find_base
+from pgcc.determinants.bases import base_by_inverse, find_base
 from pgcc.determinants.definite import IdentityPlus
 from pgcc.determinants.kernels.exact_sums import add_exactly
 from pgcc.determinants.slices import Sum, cut
@@ -109,7 +109,7 @@ def test_norms_are_those_of_the_sum():
 @pytest.mark.parametrize("name", ["plain", "low rank", "unequal"])
 def test_the_base_is_that_of_balls(name):
     structure = DetStructure((Matrix(np.eye(40)), Matrix(np.eye(40)), Matrix(CASES[name])))
-    found = base_of_ensemble(structure, IdentityPlus(structure.floats[2]))
+    found = base_by_inverse(structure, IdentityPlus(structure.floats[2]), -1)
     expected = find_base(structure, np.ones(structure.children))
     assert_same_base(found, expected)
     both = np.isfinite(found.gap_low) & np.isfinite(expected.gap_low)
@@ -121,7 +121,7 @@ def test_the_base_is_that_of_balls(name):
 def test_the_base_of_a_marginal_kernel_is_that_of_balls(name):
     structure = DetStructure.of(pgcc.dpp(K=marginals(CASES[name]), rank="full").root)
     assert structure.is_marginal_kernel
-    found = base_of_marginals(structure, IdentityPlus(-structure.floats[2]))
+    found = base_by_inverse(structure, IdentityPlus(-structure.floats[2]), 1)
     assert_same_base(found, find_base(structure, np.zeros(structure.children)))
 
 

@@ -105,16 +105,8 @@ def smallest(work, lanes, least):
 def divide(mantissa, exponent, bound, by_mantissa, by_exponent, by_bound):
     """Divide values in place by one positive value; return the first that is certainly negative, or −1."""
     divisor_in_range = SMALL < by_mantissa < LARGE
-    negative, all_in_range = -1, divisor_in_range
-    for i in range(len(mantissa)):
-        all_in_range &= (mantissa[i] > SMALL) & (mantissa[i] < LARGE)
+    negative = -1
     more, times = by_bound + 2.0 * UNIT, (1.0 + 4.0 * UNIT) / max(1.0 - by_bound, 0.5)
-    if all_in_range:  # the fast path: nearly always
-        for i in range(len(mantissa)):
-            mantissa[i] /= by_mantissa
-            exponent[i] -= by_exponent
-            bound[i] = (bound[i] + more) * times
-        return negative
     by, by_binary = math.frexp(by_mantissa)
     for i in range(len(mantissa)):
         if mantissa[i] == 0.0 and bound[i] == 0.0:
@@ -130,12 +122,3 @@ def divide(mantissa, exponent, bound, by_mantissa, by_exponent, by_bound):
             exponent[i] += binary - by_binary - by_exponent
         bound[i] = (bound[i] + more) * times
     return negative
-
-
-@kernel
-def all_within(bound, rtol):
-    """Whether every bound is at most `rtol`."""
-    for b in bound:  # noqa: SIM110 - no generators in Numba
-        if not b <= rtol:
-            return False
-    return True

@@ -36,7 +36,7 @@ from pgcc.determinants.kernels.factors import (
     quick_growth,
 )
 from pgcc.determinants.kernels.filling import fill_base, fill_low, fill_rank, fill_variables, next_diagonal, pad
-from pgcc.determinants.kernels.laplacian import Graph, new_nodes, tree_sum
+from pgcc.determinants.kernels.laplacian import new_nodes, tree_sum
 from pgcc.determinants.kernels.observed import are_valid, compare_values, observe, row_values
 from pgcc.determinants.kernels.pairs import UNIT_OF_PAIRS, eliminate_pairs
 from pgcc.determinants.kernels.plan import (
@@ -54,6 +54,7 @@ from pgcc.determinants.kernels.sized import sized_sum
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import bare_kernel, inlined_kernel, kernel, separate_kernel
 from pgcc.kernels.simd import LANES, larger, load, magnitude, mul, root, smaller, splat, store
+from pgcc.program.determinant import Laplacian
 
 _SMALL, _LARGE = 2.0**-400, 2.0**400
 _NORMAL = 2.0**-1000  # numbers above this have not lost digits to underflow
@@ -212,12 +213,12 @@ def _run_trees(layout, d, children, form, found):
     det, data, ints = layout.plan[d], layout.data, layout.ints
     mantissa, exponent, error = found
     r, k = det.rank, det.children
-    graph = Graph(
-        det.directed,
+    graph = Laplacian(
         ints[det.tail : det.tail + k],
         ints[det.head : det.head + k],
         data[det.weight : det.weight + k],
         data[det.kill : det.kill + r],
+        det.directed,
     )
     nodes, f, y = new_nodes(r), np.empty(k), np.empty(k)
     for row in range(len(form)):

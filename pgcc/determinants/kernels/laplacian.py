@@ -27,27 +27,6 @@ from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 _TINY = 2.0**-1000
 
 
-class Graph(NamedTuple):
-    """A graph with a ground node, whose edges are the children of a determinant.
-
-    Attributes
-    ----------
-    directed : bool
-    tail, head : int64 arrays
-        The ends of every edge; the ground is node len(kill).
-    weight : float64 array
-        The weight of every edge.
-    kill : float64 array
-        κ, the killing rates: for every node but the ground, the weight of its edge to the ground.
-    """
-
-    directed: bool
-    tail: np.ndarray
-    head: np.ndarray
-    weight: np.ndarray
-    kill: np.ndarray
-
-
 class Nodes(NamedTuple):
     """Scratch memory for `tree_sum`.
 
@@ -103,7 +82,7 @@ def _contract(graph, f, y, parent, chosen):
 
     The count is −1 if they form a cycle, or if two directed edges have the same tail, so that no tree contains them.
     """
-    directed, tail, head, weight, kill = graph
+    tail, head, weight, kill, directed = graph
     r = len(kill)  # the ground
     for node in range(r + 1):
         parent[node], chosen[node] = node, False
@@ -133,7 +112,7 @@ def _contract(graph, f, y, parent, chosen):
 def tree_sum(graph, f, y, nodes):
     """The determinant for one row as (mantissa, binary exponent, relative error); NaN if the error is unknown.
 
-    graph : Graph. f, y : values of the children and of their complements. nodes : Nodes.
+    graph : Laplacian. f, y : values of the children and of their complements. nodes : Nodes.
     """
     W, parent, label, chosen = nodes
     value, exponent, count = _contract(graph, f, y, parent, chosen)
@@ -175,7 +154,7 @@ def _add_edges(graph, f, y, nodes, to_ground):
     Returns the number of merges, which are additions to nonzero weights, each of which is rounded; and whether no
     weight is near under- or overflow.
     """
-    directed, tail, head, weight, kill = graph
+    tail, head, weight, kill, directed = graph
     W, parent, label, chosen = nodes
     r, m = len(kill), len(to_ground)
     for i in range(m):

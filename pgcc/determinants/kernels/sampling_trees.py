@@ -43,9 +43,9 @@ class Arcs(NamedTuple):
 def arcs_of(graph, inside, arcs):
     """Write the arcs out of every contracted node; returns the number of these nodes, or −1 if no tree is possible.
 
-    graph : Graph, in which edges that are out have weight 0. inside : which edges must be in. arcs : Arcs.
+    graph : Laplacian, in which edges that are out have weight 0. inside : which edges must be in. arcs : Arcs.
     """
-    directed, tail, head, weight, kill = graph
+    tail, head, weight, kill, directed = graph
     start, _, _, cumulative = arcs
     r = len(kill)
     parent, label, forced = np.arange(r + 1), np.full(r + 1, -1), np.zeros(r + 1, np.bool_)

@@ -17,6 +17,7 @@ import math
 
 import numpy as np
 
+from pgcc.determinants.kernels.laplacian import find_root
 from pgcc.ir.numbers import UNIT
 from pgcc.program.determinant import DetStructure, Laplacian
 
@@ -65,18 +66,11 @@ def are_trees(structure: DetStructure) -> bool:
 
 def _tree(graph: Laplacian, logs: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
     """Kruskal's algorithm: after the edges that must be in, take the heaviest edges that join two components."""
-    parent = list(range(len(graph.kill) + 1))
-
-    def find(node: int) -> int:
-        while parent[node] != node:
-            parent[node] = parent[parent[node]]
-            node = parent[node]
-        return node
-
+    parent, find = list(range(len(graph.kill) + 1)), find_root.py_func
     inside = codes == 1
     order = [*np.flatnonzero(inside).tolist(), *(e for e in np.argsort(-logs, kind="stable").tolist() if codes[e] < 0)]
     for edge in order:
-        a, b = find(int(graph.tail[edge])), find(int(graph.head[edge]))
+        a, b = find(parent, int(graph.tail[edge])), find(parent, int(graph.head[edge]))
         if a != b:
             parent[a] = b
             inside[edge] = True
