@@ -12,7 +12,7 @@ mention can have *either* value in a probabilistic circuit, but is *absent* in a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
@@ -93,6 +93,11 @@ class PC(KnowsOtherWords):
         All variables, in the order of the columns of your data. Variables that do not occur are 0 or 1 with equal
         probability.
 
+    Attributes
+    ----------
+    literals : Circuit
+        The circuit over literals as it is, not smoothed, and so not the generating polynomial (see `to_pgc`).
+
     See Also
     --------
     pgcc.pc.pos : the literal x
@@ -112,28 +117,20 @@ class PC(KnowsOtherWords):
 
     signed = False  # whether weights may be negative
 
+    literals: Circuit
+
     def __init__(self, root: Node, variables: Iterable[str] | None = None):
-        self._take(Circuit(root, variables), 1)
-        check_literals_only(self._body)
-        self._check_signs()
-
-    def _take(self, body: Circuit, scale: Number) -> None:
-        self._body = body
-        self._scale = scale  # a constant factor, which becomes a weight when this circuit is a term of a sum
-
-    def _check_signs(self) -> None:
-        if self.signed:
-            return
-        for node in self._body.order:
+        self.literals = Circuit(root, variables)
+        check_literals_only(self.literals)
+        for node in () if self.signed else self.literals.order:
             if not is_monotone(node):
                 raise CircuitError(f"a probabilistic circuit has no negative numbers, but {describe(node)} does")
 
-    @cached_property
-    def literals(self) -> Circuit:
-        """The circuit over literals as it is, not smoothed, and so not the generating polynomial (see `to_pgc`)."""
-        if _is_one(self._scale):
-            return self._body
-        return self._body._with(weighted_sum((self._scale,), (self._body.root,)))
+    @classmethod
+    def _of(cls, literals: Circuit) -> Self:
+        made = cls.__new__(cls)
+        made.literals = literals
+        return made
 
     @property
     def root(self) -> Node:
@@ -143,7 +140,7 @@ class PC(KnowsOtherWords):
     @property
     def variables(self) -> tuple[str, ...]:
         """All variables, in the order of the columns of your data."""
-        return self._body.variables
+        return self.literals.variables
 
     @property
     def edges(self) -> int:
@@ -152,18 +149,13 @@ class PC(KnowsOtherWords):
 
     # -- building ------------------------------------------------------------------------------------------------------
 
-    def _made(self, root: Node, *others: PC, scale: Number = 1) -> PC:
-        kind = SignedPC if self.signed or any(other.signed for other in others) else PC
-        made = kind.__new__(kind)
-        made._take(self._body._with(root, *(other._body for other in others)), scale)
-        return made
+    def _made(self, literals: Circuit, *others: PC) -> PC:
+        return (SignedPC if any(part.signed for part in (self, *others)) else PC)._of(literals)
 
     def _scaled(self, factor: Number) -> PC:
         if not self.signed and factor < 0:
             raise CircuitError(f"a weight of a probabilistic circuit is not negative: {brief(factor)}")
-        if _is_one(self._scale):
-            return self._made(self._body.root, scale=factor)
-        return self._made(self.root, scale=factor)
+        return self._made(self.literals * factor)
 
     def __add__(self, other: Any) -> PC:
         if is_number(other) and not other:
@@ -175,7 +167,7 @@ class PC(KnowsOtherWords):
             )
         if not isinstance(other, PC):
             return NotImplemented
-        return self._made(weighted_sum((self._scale, other._scale), (self._body.root, other._body.root)), other)
+        return self._made(self.literals + other.literals, other)
 
     __radd__ = __add__
 
@@ -184,9 +176,7 @@ class PC(KnowsOtherWords):
             return self._scaled(as_number(other))
         if not isinstance(other, PC):
             return NotImplemented
-        if _is_one(other._scale):
-            return self._made(product_node((self._body.root, other._body.root)), other, scale=self._scale)
-        return self._made(product_node((self.root, other._body.root)), other, scale=other._scale)
+        return self._made(self.literals * other.literals, other)
 
     __rmul__ = __mul__
 
@@ -203,7 +193,7 @@ class PC(KnowsOtherWords):
             return NotImplemented
         if not (self.signed or other.signed):
             raise CircuitError("a probabilistic circuit has no negative weights, so nothing can be subtracted")
-        return self._made(weighted_sum((self._scale, -other._scale), (self._body.root, other._body.root)), other)
+        return self._made(self.literals - other.literals, other)
 
     def __eq__(self, other: object) -> bool:
         return self.literals == other.literals if isinstance(other, PC) else NotImplemented
@@ -343,9 +333,7 @@ class PC(KnowsOtherWords):
         >>> (0.5 * pc.pos("a") * pc.pos("b") + 0.5 * pc.neg("a")).smooth().structure().smooth
         True
         """
-        made = type(self).__new__(type(self))
-        made._take(self._smooth, 1)
-        return made
+        return self._of(self._smooth)
 
     @property
     def smoothing(self) -> Smoothing:
@@ -505,11 +493,10 @@ def mixture(weights: Iterable[Any], parts: Iterable[PC]) -> PC:
     9
     """
     listed, numbers = _parts(parts), [as_number(w) for w in weights]
-    first = listed[0]
     negative = [w for w in numbers if w < 0]
     if negative and not any(part.signed for part in listed):
         raise CircuitError(f"a weight of a probabilistic circuit is not negative: {brief(negative[0])}")
-    return first._made(weighted_sum(numbers, [part.root for part in listed]), *listed[1:])
+    return _joined(weighted_sum(numbers, [part.root for part in listed]), listed)
 
 
 def product(parts: Iterable[PC]) -> PC:
@@ -525,7 +512,12 @@ def product(parts: Iterable[PC]) -> PC:
     pgcc.product : the product of independent distributions
     """
     listed = _parts(parts)
-    return listed[0]._made(product_node([part.root for part in listed]), *listed[1:])
+    return _joined(product_node([part.root for part in listed]), listed)
+
+
+def _joined(root: Node, parts: Sequence[PC]) -> PC:
+    first, *others = parts
+    return first._made(first.literals._with(root, *(other.literals for other in others)), *others)
 
 
 def _parts(parts: Iterable[PC]) -> list[PC]:
@@ -591,14 +583,7 @@ def to_pc(circuit: Circuit) -> PC:
     check_literals_only(circuit)
     check_decomposable(circuit)
     full = homogenize(circuit)
-    kind = PC if full.facts.monotone else SignedPC
-    made = kind.__new__(kind)
-    made._take(full, 1)
-    return made
-
-
-def _is_one(number: Number) -> bool:
-    return type(number) is int and number == 1
+    return (PC if full.facts.monotone else SignedPC)._of(full)
 
 
 def _value(assignment: Mapping[str, int], name: str) -> bool:
