@@ -12,6 +12,7 @@ from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_exact_det import by_subsets
+from well_formed import verify
 
 import pgcc
 from pgcc.codegen.emit import emit
@@ -28,7 +29,6 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate, probability
 from pgcc.ir.node import ONE, ZERO, Op, const, det, product, rebuild, var, weighted_sum
 from pgcc.ir.numbers import UNIT
-from pgcc.ir.verify import verify
 from pgcc.passes.expand_det import expand_det
 from pgcc.passes.homogenize import homogenize
 from pgcc.passes.sizes import of_size

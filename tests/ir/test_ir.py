@@ -15,6 +15,7 @@ import pytest
 from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from well_formed import verify
 
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError
@@ -25,7 +26,6 @@ from pgcc.ir.interpret import evaluate
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import ONE, ZERO, Node, Op, const, det, postorder, product, rebuild, var, weighted_sum
 from pgcc.ir.numbers import add, as_number, mul, nearest_float, power
-from pgcc.ir.verify import verify
 from pgcc.testing import circuits, random_circuit, random_det
 
 X, Y = var("x"), var("y")

@@ -10,6 +10,7 @@ import pytest
 from how_many import some
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from well_formed import verify
 
 import pgcc
 from pgcc.builders import chow_liu, hmm
@@ -17,7 +18,6 @@ from pgcc.errors import CircuitError, EvidenceError, PgccError, PrecisionError, 
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate
 from pgcc.ir.node import ONE, Op, det, product, var, weighted_sum
-from pgcc.ir.verify import verify
 from pgcc.passes.total import total
 from pgcc.testing import brute_force, circuits, random_det
 

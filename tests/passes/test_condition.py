@@ -9,6 +9,7 @@ import pytest
 from how_many import some
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from well_formed import verify
 
 from pgcc.collector import collector_paused
 from pgcc.errors import EvidenceError
@@ -16,7 +17,6 @@ from pgcc.exact.bounded import interpolation_weights
 from pgcc.ir.circuit import Circuit, variables
 from pgcc.ir.interpret import evaluate, probability
 from pgcc.ir.node import ONE, ZERO, Op, const, det, product, var, weighted_sum
-from pgcc.ir.verify import verify
 from pgcc.passes.condition import condition, marginalize
 from pgcc.testing import brute_force, circuits, evidence, polarize, random_circuit, random_det, random_evidence
 

@@ -15,6 +15,7 @@ import sympy
 from how_many import some
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from well_formed import verify
 
 from pgcc import passes
 from pgcc.collector import collector_paused
@@ -25,7 +26,6 @@ from pgcc.ir.flat_builder import FlatBuilder
 from pgcc.ir.interpret import evaluate
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import ONE, ZERO, Op, const, det, product, var, weighted_sum
-from pgcc.ir.verify import verify
 from pgcc.passes import rules
 from pgcc.passes.berkowitz import berkowitz
 from pgcc.passes.expand_det import expand_det

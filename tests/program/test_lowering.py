@@ -10,12 +10,12 @@ import pytest
 from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from well_formed import verify
 
 import pgcc
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate, probability
 from pgcc.ir.node import ONE, Node, Op, const, det, product, var, weighted_sum
-from pgcc.ir.verify import verify
 from pgcc.passes.homogenize import aligned_blocks, homogenize
 from pgcc.program.lower import affine_forms, lower, lower_with_nodes
 from pgcc.program.program import DET, DETMAG, LEAF, SUM, TIMES, Program

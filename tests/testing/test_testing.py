@@ -9,6 +9,7 @@ import pytest
 from how_many import some
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
+from well_formed import verify
 
 import pgcc
 import pgcc.testing as testing
@@ -16,7 +17,6 @@ from pgcc.errors import CircuitError, PgccError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import evaluate, probability
 from pgcc.ir.node import Op, const, product, var, weighted_sum
-from pgcc.ir.verify import verify
 from pgcc.model import Model
 from pgcc.testing import (
     assert_laws,
