@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import reduce
+from operator import add
 from typing import Any, assert_never
 
 from pgcc.ir.circuit import Circuit
@@ -51,14 +53,13 @@ def _det(node: Node, f: list[Ring], y: list[Ring], lift: Callable[[Fraction], Ri
     if node.size is None:
         return determinant(bordered(node, f, y, lift), lift)
     zero, top = lift(Fraction(0)), node.size
-    s_f = [Graded([zero, x] if counts else [x], top) for x, counts in zip(f, node.counted, strict=True)]
-    y_0 = [Graded([x], top) for x in y]
+    s_f = [Poly([zero, x] if counts else [x], top) for x, counts in zip(f, node.counted, strict=True)]
+    y_0 = [Poly([x], top) for x in y]
 
-    def lift_s(value: Fraction) -> Graded:
-        return Graded([lift(value)], top)
+    def lift_s(value: Fraction) -> Poly:
+        return Poly([lift(value)], top)
 
-    coefficients = determinant(bordered(node, s_f, y_0, lift_s), lift_s).coefficients
-    return coefficients[top] if top < len(coefficients) else zero
+    return determinant(bordered(node, s_f, y_0, lift_s), lift_s).coefficient(top, zero)
 
 
 def bordered(node: Node, f: list[Ring], y: list[Ring], lift: Callable[[Fraction], Ring]) -> list[list[Ring]]:
@@ -99,42 +100,13 @@ def _dot(row: list[Ring], matrix: list[list[Ring]], column: int, start: int, zer
     return total
 
 
-class Graded:
-    """A polynomial in s over any ring, coefficient k at index k; powers above s^top are dropped."""
+class Poly:
+    """A polynomial over any ring, coefficient k at index k; powers above a `top`, if there is one, are dropped."""
 
     __slots__ = ("coefficients", "top")
 
-    def __init__(self, coefficients: list[Ring], top: int):
-        self.coefficients, self.top = coefficients[: top + 1], top
-
-    def __add__(self, other: Graded) -> Graded:
-        a, b = self.coefficients, other.coefficients
-        if len(a) < len(b):
-            a, b = b, a
-        return Graded([x + b[k] if k < len(b) else x for k, x in enumerate(a)], self.top)
-
-    def __mul__(self, other: Graded) -> Graded:
-        a, b = self.coefficients, other.coefficients
-        return Graded([_convolved(a, b, k) for k in range(min(len(a) + len(b) - 1, self.top + 1))], self.top)
-
-
-def _convolved(a: list[Ring], b: list[Ring], k: int) -> Ring:
-    """Σ_{i+j=k} a_i·b_j"""
-    first, *rest = [a[i] * b[k - i] for i in range(max(0, k - len(b) + 1), min(k + 1, len(a)))]
-    for term in rest:
-        first = first + term
-    return first
-
-
-class Poly:
-    """A polynomial in t over the rationals: the ring R[t] of the paper, coefficient k at index k."""
-
-    __slots__ = ("coefficients",)
-
-    def __init__(self, coefficients: list[Fraction]):
-        while coefficients and not coefficients[-1]:
-            coefficients = coefficients[:-1]
-        self.coefficients = coefficients
+    def __init__(self, coefficients: list[Ring], top: int | None = None):
+        self.coefficients, self.top = coefficients if top is None else coefficients[: top + 1], top
 
     @staticmethod
     def lift(value: Fraction) -> Poly:
@@ -144,18 +116,18 @@ class Poly:
         a, b = self.coefficients, other.coefficients
         if len(a) < len(b):
             a, b = b, a
-        return Poly([x + b[k] if k < len(b) else x for k, x in enumerate(a)])
+        return Poly([x + b[k] if k < len(b) else x for k, x in enumerate(a)], self.top)
 
     def __mul__(self, other: Poly) -> Poly:
         a, b = self.coefficients, other.coefficients
-        out = [Fraction(0)] * (len(a) + len(b) - 1 if a and b else 0)
-        for i, x in enumerate(a):
-            for j, y in enumerate(b):
-                out[i + j] += x * y
-        return Poly(out)
+        count = len(a) + len(b) - 1 if a and b else 0
+        if self.top is not None:
+            count = min(count, self.top + 1)
+        pairs = ([(i, k - i) for i in range(max(0, k - len(b) + 1), min(k + 1, len(a)))] for k in range(count))
+        return Poly([reduce(add, [a[i] * b[j] for i, j in below]) for below in pairs], self.top)
 
-    def coefficient(self, k: int) -> Fraction:
-        return self.coefficients[k] if k < len(self.coefficients) else Fraction(0)
+    def coefficient(self, k: int, zero: Ring = Fraction(0)) -> Ring:
+        return self.coefficients[k] if k < len(self.coefficients) else zero
 
 
 def probability(circuit: Circuit, evidence: Mapping[str, int]) -> Fraction:
