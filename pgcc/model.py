@@ -905,7 +905,7 @@ class Model(KnowsOtherWords):
         if not self._settings.normalize:
             raise PgccError("a raw polynomial has no probabilities to explore: compile it normalized")
         with tier(self._compiled.work):
-            return explore(self._compiled, title, groups, height)
+            return explore(self._compiled, self.standing.proved, title, groups, height)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"circuit": self.circuit, "settings": self._settings, "standing": self._standing}

@@ -15,8 +15,8 @@ from pgcc.codegen.source import prune
 from pgcc.compiler import Compiled
 from pgcc.errors import PgccError
 from pgcc.explore.graph import find_graph
+from pgcc.explore.packing import as_scaled
 from pgcc.explore.places import horizontal_places
-from pgcc.explore.scaled import as_scaled
 from pgcc.frontend.structure import structure
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.numbers import add

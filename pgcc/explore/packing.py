@@ -1,19 +1,22 @@
-"""Arrays as text inside a web page: compressed by zlib, and encoded in base64. `decode.js` reverses this."""
+"""Numbers as the page has them: scaled, and as text; `scaled.js` and `decode.js` are the other side."""
 
 from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+from pgcc.ir.numbers import Number
+from pgcc.ir.scaled_numbers import split_numbers
 
 _KINDS = ("uint8", "int32", "float64")
 
 
 def pack(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Named arrays as a JSON object: a list of what it contains, and the bytes.
+    """Named arrays as a JSON object: a list of what it contains, and the bytes, compressed by zlib and in base64.
 
     Examples
     --------
@@ -31,3 +34,16 @@ def pack(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         listed.append([name, kind, array.size])
         parts.append(array.astype(array.dtype.newbyteorder("<")).tobytes())
     return {"arrays": listed, "bytes": base64.b64encode(zlib.compress(b"".join(parts), 9)).decode("ascii")}
+
+
+def as_scaled(numbers: Sequence[Number]) -> tuple[np.ndarray, np.ndarray]:
+    """Mantissas and exponents of numbers m·2^(64·e) with 2⁻³² ≤ |m| < 2³²; those of 0 are 0.
+
+    Examples
+    --------
+    >>> m, e = as_scaled([0.5, 2**3000, 0])
+    >>> m.tolist(), e.tolist()
+    ([0.5, 0.00390625, 0.0], [0, 47, 0])
+    """
+    mantissa, exponent = split_numbers(numbers, 64)
+    return mantissa, np.where(mantissa == 0.0, 0, exponent).astype(np.int32)

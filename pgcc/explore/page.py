@@ -48,11 +48,13 @@ class Explorer:
     True
     """
 
-    def __init__(self, compiled: Compiled, title: str, groups: Mapping[str, Iterable[str]] | None, height: int):
+    def __init__(
+        self, compiled: Compiled, proved: bool, title: str, groups: Mapping[str, Iterable[str]] | None, height: int
+    ):
         self._title, self._height = title, height
         program = page_program(compiled)
         about = described(compiled, program)
-        about["title"] = title
+        about["title"], about["proved"] = title, proved
         about["groups"] = _read_groups(groups, compiled.circuit.variables)
         self._about, self._arrays = about, program_arrays(program)
 
@@ -120,15 +122,19 @@ class Explorer:
 
 
 def explore(
-    compiled: Compiled, title: Any = None, groups: Mapping[str, Iterable[str]] | None = None, height: int = HEIGHT
+    compiled: Compiled,
+    proved: bool,
+    title: Any = None,
+    groups: Mapping[str, Iterable[str]] | None = None,
+    height: int = HEIGHT,
 ) -> Explorer:
-    """`Model.explore`."""
+    """`Model.explore`; `proved`: it is proved that no coefficient is negative, which searches for modes rely on."""
     n = len(compiled.circuit.variables)
     if title is not None and not isinstance(title, str):
         raise PgccError(f"title={title!r} is not text", argument="title")
     if type(height) is not int or height < 100:
         raise PgccError(f"height={height!r} is not a height in pixels: a whole number, 100 or more")
-    return Explorer(compiled, title or f"A model of {plural(n, 'variable')}", groups, height)
+    return Explorer(compiled, proved, title or f"A model of {plural(n, 'variable')}", groups, height)
 
 
 def check_page_name(path: str | os.PathLike[str]) -> None:

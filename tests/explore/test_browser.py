@@ -224,6 +224,14 @@ def test_the_most_probable_set(kind, browser, tmp_path):
     assert model.logprob(found) == pytest.approx(model.mode().logprob, abs=1e-8)
 
 
+def test_a_mode_says_what_it_takes_for_granted(browser, tmp_path):
+    circuit = pgcc.parse("0.3 + 0.3*a + 0.4*(0.5*b*c - 0.1*b + 0.6)*a - 0.1*a*c")
+    page = Page(browser, pgcc.compile(circuit, validate=False), tmp_path)
+    page.find("#find-mode").click()
+    page.wait("explorer.mode !== null && document.getElementById('mode-verdict') !== null")
+    assert "if no coefficient is negative, which is not proved" in page.text("#mode-verdict")
+
+
 def test_a_set_that_is_not_proved_to_be_best_is_called_so(browser, tmp_path):
     page = Page(browser, model_of("dpp"), tmp_path)
     # no time to come to an end

@@ -194,7 +194,7 @@ class App {
     const codes = this.codes;
     this.start("mode", "Searching …", () => modeSteps(this.helper, codes, this.about), (found) => {
       const value = this.helper.evaluate(found?.row ?? codes);
-      part("mode").replaceChildren(...modeParts(found, this.share(value), this.names, () => this.replace(found.row.slice())));
+      part("mode").replaceChildren(...modeParts(found, this.share(value), this.about, () => this.replace(found.row.slice())));
     });
   }
 

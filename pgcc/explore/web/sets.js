@@ -10,14 +10,14 @@ function namesOf(row, names) {
 }
 
 /** The most probable set: {row, exact, how}, and its probability as a scaled number. */
-export function modeParts(found, probability, names, use) {
+export function modeParts(found, probability, { variables: names, proved }, use) {
   if (found === null) return [make("p", {}, "No set here has a probability that is certain to be positive.")];
   const inside = namesOf(found.row, names);
   const listed = make("ul", { class: "set", "aria-label": "The most probable set" }, ...inside.slice(0, MOST).map((name) => make("li", {}, name)));
   if (inside.length === 0) listed.append(make("li", {}, "nothing is in"));
   if (inside.length > MOST) listed.append(make("li", {}, `and ${inside.length - MOST} more`));
   const verdict = found.exact
-    ? [make("b", {}, "Exact"), ": no set that agrees with the evidence is more probable."]
+    ? [make("b", {}, "Exact"), `: no set that agrees with the evidence is more probable${proved ? "" : ", if no coefficient is negative, which is not proved"}.`]
     : [make("b", {}, "Best found"), " in three seconds: a more probable one may exist."];
   return [
     make("p", { class: "verdict", id: "mode-verdict" }, ...verdict),
