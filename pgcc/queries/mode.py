@@ -188,7 +188,7 @@ class _Finder:
         if best.bound <= best.logprob + self.tolerance(best.logprob) or now >= deadline:
             return self.answer(best, best.bound)
         again = min(deadline, now + max(now - start, _LEAST_AGAIN))
-        return _Partition(self, _SHORT_LIST).run(_Part(codes, self.highest, best), again)[0]
+        return _Partition(self, _SHORT_LIST).run(_Part(codes, best.bound, best), again)[0]
 
     def best(self, codes: np.ndarray, above: float, deadline: float) -> _Best | None:
         """The most probable assignment that agrees with the codes; None if none is possible.
@@ -293,104 +293,66 @@ class _Partition:
     def __init__(self, finder: _Finder, k: int):
         self.finder, self.k = finder, k
         self.count = 0
-        self.unseen: list[tuple[float, int, _Part]] = []  # parts not searched yet: −bound, number
-        self.seen: list[tuple[float, int, _Part]] = []  # searched parts: −logprob of the best assignment, number
-        self.bounds: list[tuple[float, int]] = []  # −bound, number of searched parts, including those split since
-        self.listed: set[int] = set()  # the numbers of parts that were split, when their best assignment was listed
+        self.unseen: list[tuple[float, int, _Part]] = []  # a heap of parts not searched yet: −bound, number
+        self.seen: list[tuple[float, int, _Part]] = []  # of searched parts: −logprob of the best assignment, number
 
     def run(self, everything: _Part, deadline: float) -> list[Mode]:
-        """The assignments, the most probable first, until time runs out; after that, neighbours of those listed."""
-        found: list[Mode] = []
-        rows: list[np.ndarray] = []
-        self.first = self.last = everything
-        if everything.best is None:
-            self._put(everything)
-        else:
-            self._found(everything, everything.best)
-        while len(found) < self.k:
-            best = self._next(deadline, self.k - len(found))
-            if best is None:
+        """The assignments, the most probable first, until time runs out; after that, neighbours of those listed.
+
+        One bound holds for all of them: that on what is not listed.
+        """
+        listed: list[_Best] = []
+        self._put(everything)
+        while len(listed) < self.k:
+            part = self._next(deadline, self.k - len(listed), is_first=not listed)
+            if part is None or part.best is None:
                 break
-            found.append(self.finder.answer(best, self._bound_of_all(best)))
-            rows.append(best.row)
-            self._divide(best)
-        if len(found) < self.k and self.unseen:
-            found += self._neighbours(rows, self.k - len(found))
-        return _sorted(found)
+            listed.append(part.best)
+            self._divide(part.codes, part.best)
+        bound = max((part.bound for *_, part in self.unseen + self.seen), default=-math.inf)
+        if len(listed) < self.k and self.unseen:
+            listed += self._neighbours(everything.codes, [best.row for best in listed], self.k - len(listed))
+        # parts that were not searched to the end may hold better assignments than those before them
+        return sorted((self.finder.answer(best, bound) for best in listed), key=lambda one: -one.logprob)
 
     def _put(self, part: _Part) -> None:
-        heapq.heappush(self.unseen, (-part.bound, self.count, part))
+        heap, top = (self.unseen, part.bound) if part.best is None else (self.seen, part.best.logprob)
+        heapq.heappush(heap, (-top, self.count, part))
         self.count += 1
 
-    def _found(self, part: _Part, best: _Best) -> None:
-        heapq.heappush(self.seen, (-best.logprob, self.count, part._replace(best=best)))
-        heapq.heappush(self.bounds, (-best.bound, self.count))
-        self.count += 1
-
-    def _next(self, deadline: float, wanted: int) -> _Best | None:
-        """The best known assignment of all parts; its part is removed from the heap."""
+    def _next(self, deadline: float, wanted: int, is_first: bool) -> _Part | None:
+        """The part with the best known assignment of all, removed from the heap."""
         while self.unseen and (not self.seen or -self.unseen[0][0] > -self.seen[0][0]):
             now = search_clock()
-            if now > deadline and (self.seen or self.listed):  # the first part is searched in any case
+            if now > deadline and (self.seen or not is_first):  # the first part is searched in any case
                 break
             _, _, part = heapq.heappop(self.unseen)
             share = now + (deadline - now) / (wanted * min(len(self.unseen) + 1, 8))
             best = self.finder.best(part.codes, part.bound, share)
-            if best is None:
-                continue
-            self._found(part, best)
-        if not self.seen:
-            return None
-        _, tie, self.last = heapq.heappop(self.seen)
-        self.listed.add(tie)
-        return self.last.best
+            if best is not None:
+                self._put(_Part(part.codes, best.bound, best))
+        return heapq.heappop(self.seen)[-1] if self.seen else None
 
-    def _bound_of_all(self, best: _Best) -> float:
-        """An upper bound on all assignments that are not listed yet, including `best`."""
-        while self.bounds and self.bounds[0][1] in self.listed:
-            heapq.heappop(self.bounds)
-        return max(best.bound, self._bound_of_parts())
-
-    def _bound_of_parts(self) -> float:
-        """An upper bound on all assignments of the remaining parts."""
-        unseen = -self.unseen[0][0] if self.unseen else -math.inf
-        return max(unseen, -self.bounds[0][0] if self.bounds else -math.inf)
-
-    def _divide(self, best: _Best) -> None:
+    def _divide(self, codes: np.ndarray, best: _Best) -> None:
         """Split the part of the assignment that was just listed."""
-        codes, row = self.last.codes, best.row
         free = np.flatnonzero(codes < 0)
         parts = np.repeat(codes[None], len(free), axis=0)
         for i, variable in enumerate(free.tolist()):
-            parts[i, free[:i]] = row[free[:i]]
-            parts[i, variable] = 1 - row[variable]
+            parts[i, free[:i]] = best.row[free[:i]]
+            parts[i, variable] = 1 - best.row[variable]
         for part in parts:
             self._put(_Part(part, best.bound))
 
-    def _neighbours(self, rows: list[np.ndarray], wanted: int) -> list[Mode]:
+    def _neighbours(self, codes: np.ndarray, rows: list[np.ndarray], wanted: int) -> list[_Best]:
         """If time has run out: the best assignments that differ from a listed one by one change or exchange."""
         known = {row.tobytes() for row in rows}
-        near: dict[bytes, np.ndarray] = {}
-        for row in rows:
-            free = np.flatnonzero(self.first.codes < 0)
-            near |= {other.tobytes(): other for other in neighbours(row, free) if other.tobytes() not in known}
-        if not near:
+        near = {other.tobytes(): other for row in rows for other in neighbours(row, np.flatnonzero(codes < 0))}
+        found = [row for name, row in near.items() if name not in known]
+        if not found:
             return []
-        found = np.stack(list(near.values()))
-        logs = self.finder.distribution.logprobs(found)
+        logs = self.finder.distribution.logprobs(np.stack(found))
         order = [i for i in np.argsort(-logs, kind="stable").tolist() if logs[i] > -math.inf][:wanted]
-        bound = self._bound_of_parts()
-        return [self.finder.answer(_Best(found[i], float(logs[i]), bound), bound) for i in order]
-
-
-def _sorted(found: list[Mode]) -> list[Mode]:
-    """The most probable first: parts that were not searched to the end may hold better ones than those before them.
-
-    What no bound excluded when an entry was listed, was not listed before. So every bound holds for what is not listed.
-    """
-    rest = min((one.bound for one in found), default=-math.inf)
-    ordered = sorted(found, key=lambda one: -one.logprob)
-    return [replace(one, bound=max(rest, one.logprob + one.tolerance)) for one in ordered]
+        return [_Best(found[i], float(logs[i]), math.inf) for i in order]
 
 
 def until(time_limit: Any) -> float:
