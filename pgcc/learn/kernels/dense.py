@@ -20,7 +20,6 @@ from pgcc.kernels.simd import (
     load,
     minus,
     mul,
-    muladd,
     plus,
     smaller,
     splat,
@@ -74,7 +73,7 @@ def invert_eight(a, start, n, scratch, logdet, first):
     """`invert` for eight matrices at a time: packed upper triangles, interleaved in `a` from `start` on.
 
     Writes their log-determinants to logdet[first : first + 8]. If a matrix is not positive definite, up to rounding,
-    its log-determinant is −inf and its inverse all zeros. `scratch` holds 3·n times eight numbers.
+    its log-determinant is −inf and its inverse all zeros. `scratch` holds 2·n times eight numbers.
     """
     if n == 0:
         store(logdet, first, splat(0.0))
@@ -82,26 +81,16 @@ def invert_eight(a, start, n, scratch, logdet, first):
     for i in range(n):
         least = mul(load(a, start + LANES * (packed(n, i) + i)), splat(PIVOT))
         store(scratch, LANES * i, larger(splat(TINY), least))
-    u, v = LANES * n, 2 * LANES * n
+    u = LANES * n
     worst, product, steps = splat(1.0), splat(1.0), splat(0.0)
-    for k in range(0, n, 2):
+    for k in range(n):
         copy_row(a, start, n, k, scratch, u)
-        first_pivot, other_pivot = load(scratch, u + LANES * k), splat(1.0)
-        worst = smaller(minus(first_pivot, load(scratch, LANES * k)), worst)
-        first_pivot = larger(splat(TINY), first_pivot)  # NaN stays NaN
-        by_first = div(splat(1.0), first_pivot)
-        if k + 1 < n:
-            copy_row(a, start, n, k + 1, scratch, v)
-            ratio = mul(load(scratch, u + LANES * (k + 1)), by_first)
-            other_pivot = subtract_row(scratch, u, v, n, k + 1, ratio)
-            worst = smaller(minus(other_pivot, load(scratch, LANES * (k + 1))), worst)
-            other_pivot = larger(splat(TINY), other_pivot)
-            sweep_two(a, start, n, k, ratio, by_first, div(splat(1.0), other_pivot), scratch, u, v)
-        else:
-            sweep_one(a, start, n, k, by_first, scratch, u)
-        for pivot in (first_pivot, other_pivot):
-            pivot, steps = rescaled(pivot, steps)
-            product, steps = rescaled(mul(product, pivot), steps)
+        pivot = load(scratch, u + LANES * k)
+        worst = smaller(minus(pivot, load(scratch, LANES * k)), worst)
+        pivot = larger(splat(TINY), pivot)  # NaN stays NaN
+        sweep(a, start, n, k, div(splat(1.0), pivot), scratch, u)
+        pivot, steps = rescaled(pivot, steps)
+        product, steps = rescaled(mul(product, pivot), steps)
     store(logdet, first, product)
     store(scratch, 0, steps)
     for lane in range(LANES):
@@ -139,16 +128,7 @@ def copy_row(a, start, n, k, scratch, to):
 
 
 @bare_kernel
-def subtract_row(scratch, u, v, n, k, ratio):
-    """v ← v − ratio·u; returns entry k of the result."""
-    for i in range(n):
-        at = LANES * i
-        store(scratch, v + at, minus(load(scratch, v + at), mul(ratio, load(scratch, u + at))))
-    return load(scratch, v + LANES * k)
-
-
-@bare_kernel
-def sweep_one(a, start, n, k, inverse, scratch, u):
+def sweep(a, start, n, k, inverse, scratch, u):
     """Sweep row k. `u` is the position of its copy in `scratch`, and `inverse` is 1 / pivot."""
     for i in range(n):
         at, ratio = start + LANES * packed(n, i), mul(load(scratch, u + LANES * i), inverse)
@@ -160,34 +140,6 @@ def sweep_one(a, start, n, k, inverse, scratch, u):
     for j in range(k + 1, n):
         store(a, row + LANES * j, mul(load(scratch, u + LANES * j), inverse))
     store(a, row + LANES * k, mul(inverse, splat(-1.0)))
-
-
-@bare_kernel
-def sweep_two(a, start, n, k, ratio, inverse, other, scratch, u, v):
-    """Sweep rows k and k + 1: a_ij − u_i·u_j / p − v_i·v_j / q.
-
-    u is row k, v is row k + 1 after sweeping row k, and p and q are their pivots. `inverse` is 1/p, `other` is 1/q, and
-    `ratio` is u_(k + 1) / p.
-    """
-    for i in range(n):
-        at = start + LANES * packed(n, i)
-        x, y = mul(load(scratch, u + LANES * i), inverse), mul(load(scratch, v + LANES * i), other)
-        for j in range(i, n):
-            rest = minus(load(a, at + LANES * j), mul(x, load(scratch, u + LANES * j)))
-            store(a, at + LANES * j, minus(rest, mul(y, load(scratch, v + LANES * j))))
-    row, below = start + LANES * packed(n, k), start + LANES * packed(n, k + 1)
-    back = mul(ratio, other)
-    for i in range(k):
-        at, y = start + LANES * (packed(n, i) + k), load(scratch, v + LANES * i)
-        store(a, at, minus(mul(load(scratch, u + LANES * i), inverse), mul(back, y)))
-        store(a, at + LANES, mul(y, other))
-    for j in range(k + 2, n):
-        y = load(scratch, v + LANES * j)
-        store(a, row + LANES * j, minus(mul(load(scratch, u + LANES * j), inverse), mul(back, y)))
-        store(a, below + LANES * j, mul(y, other))
-    store(a, row + LANES * k, mul(splat(-1.0), muladd(ratio, back, inverse)))
-    store(a, row + LANES * (k + 1), back)
-    store(a, below + LANES * (k + 1), mul(other, splat(-1.0)))
 
 
 @kernel

@@ -104,7 +104,7 @@ class Component(NamedTuple):
 def _score_component(table, batch, parameters, log_weight, keep, own, scores):
     """The scores of a mini-batch for one component. `keep`: whether `own` has space for the minors of all blocks."""
     m = len(table.leaf) - 1
-    transposed, scratch = np.empty((m, m)), np.empty(LANES * (3 * m))
+    transposed, scratch = np.empty((m, m)), np.empty(LANES * 2 * m)
     B = parameters[: m * m].reshape(m, m)
     offset = log_weight - normalizer(B, transposed, own.L, own.inverse, scratch)
     log_leaves(table, parameters[m * m : -1], own.leaf, own.log_leaf, own.log_mass)
