@@ -68,7 +68,7 @@ EDGE_MUTANTS = [
      "np.array([tokens.number(f'an entry of table {i}') for _ in range(size)]).reshape((2,) * len(scope))",
      "np.array([tokens.number(f'an entry of table {i}') for _ in range(size)]).reshape((2,) * len(scope)).T",
      "formats/test_uai.py"),
-    ("axes in the order of the factors", "formats/uai_writer.py", "Table.times", "scope.__getitem__", "int",
+    ("complements in a table", "formats/uai_writer.py", "_table", "-1 if out else 1", "1",
      "formats/test_uai.py formats/test_writers.py"),
     ("complements are literals", PSDD, "_Reader._literal_node", "literal < 0", "False", PC_FORMATS),
     ("what is never true always is", PSDD, "_Reader._bernoulli_node", "variable if log_p == 0 else -variable",
