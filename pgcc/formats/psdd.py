@@ -148,7 +148,7 @@ class _Reader:
             node = self.build.product(nodes)
         else:
             elements = list(map(self.build.product, zip(nodes[::2], nodes[1::2], strict=True)))
-            node = self._weighted(self._logs(words[6::3]), elements)
+            node = self._weighted(list(map(self._log, words[6::3])), elements)
         self.nodes.add(words[1], node, decision=True)
         self.checker.decision(words[1], words[2], keys)
 
@@ -162,15 +162,6 @@ class _Reader:
             elements = [element for log, element in zip(logs, elements, strict=True) if log != -math.inf]
             weights = [_exp(log) for log in logs if log != -math.inf]
         return elements[0] if weights == [1.0] else self.build.weighted_sum(weights, elements)
-
-    def _logs(self, words: list[str]) -> list[float]:
-        """The logarithms of probabilities."""
-        try:
-            values = list(map(float, words))
-        except ValueError:
-            values = [math.nan]
-        regular = all(LEAST_LOG <= value <= 0.0 for value in values)
-        return values if regular else list(map(self._log, words))
 
     def _log(self, word: str) -> float:
         """The logarithm of a probability."""

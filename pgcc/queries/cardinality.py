@@ -40,7 +40,7 @@ def cardinality(
         with tier(compiled.work * len(codes) * (1 + free // 2)):
             found, _ = climb(COUNTS[compiled.decomposable], compiled, codes, rtol, counted, atol)
         for row in np.flatnonzero(((found.mantissa < 0.0) & (found.bound < 1.0)).any(axis=1))[:1].tolist():
-            raise distribution.negative(given, rows.start + row)
+            raise distribution.no_distribution(given, rows.start + row)
         result[rows] = _normalized(found.mantissa, found.exponent)
 
     distribution.for_chunks(given.rows, answer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -90,7 +91,7 @@ class Distribution:
         evidence = Evidence(self.variables, codes)
         logs = probabilities(self, evidence, rtol=rtol, logs=True, relative=relative).numbers
         for row in np.flatnonzero(np.isnan(logs))[:1].tolist():
-            raise self.negative(evidence, row)  # the logarithm of a raw polynomial's coefficient
+            raise self.no_distribution(evidence, row)  # the logarithm of a raw polynomial's coefficient
         return logs
 
     def possible(self, given: Evidence) -> np.ndarray:
@@ -105,11 +106,12 @@ class Distribution:
         """The error for conditioning on impossible evidence."""
         return SemanticsError(f"{given.describe(row)} has probability 0: nothing can be conditioned on it")
 
-    def negative(self, given: Evidence, row: int) -> SemanticsError:
-        """The error for a polynomial that is not a distribution."""
+    def no_distribution(self, given: Evidence, row: int, number: float = math.nan) -> SemanticsError:
+        """The error for a polynomial that is none, as a negative 'probability' or a number above 1 shows."""
+        size = f"{number:.6g}, above 1" if number > 1.0 else "negative"
         return SemanticsError(
-            f"a 'probability' given {given.describe(row)} is negative: the polynomial has negative coefficients "
-            "and is no distribution"
+            f"a 'probability' given {given.describe(row)} is {size}: the polynomial has negative coefficients and is "
+            "no distribution"
         )
 
     def shares(
@@ -122,9 +124,9 @@ class Distribution:
         found = shares(part, whole)
         for bad in np.flatnonzero(np.isnan(found))[:1].tolist():
             impossible = np.broadcast_to(whole.mantissa, found.shape)[bad] == 0.0 and part.mantissa[bad] >= 0.0
-            raise (self.impossible if impossible else self.negative)(given, int(rows[bad]))
+            raise (self.impossible if impossible else self.no_distribution)(given, int(rows[bad]))
         for bad in np.flatnonzero(found > 1.0)[:1].tolist():
-            raise self.above_one(given, int(rows[bad]), float(found[bad]))
+            raise self.no_distribution(given, int(rows[bad]), float(found[bad]))
         return np.minimum(part.log_over(whole), 0.0) if logs else found
 
     def log_shares(self, codes: np.ndarray, whole: Values, given: Evidence, row: int) -> np.ndarray:
@@ -134,13 +136,6 @@ class Distribution:
             part = self.values(codes[some], budget.of_quotient(self.rtol))
             logs[some] = self.shares(part, whole, given, np.full(len(part.mantissa), row), logs=True)
         return logs
-
-    def above_one(self, given: Evidence, row: int, number: float) -> SemanticsError:
-        """The error for a polynomial that is not a distribution, as a quotient above 1 shows."""
-        return SemanticsError(
-            f"a 'probability' given {given.describe(row)} is {number:.6g}, above 1: the polynomial has negative "
-            "coefficients and is no distribution"
-        )
 
     def values(self, codes: np.ndarray, rtol: float | None = None) -> Values:
         """g of every row of codes, to `rtol` and not divided by the total."""

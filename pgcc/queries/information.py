@@ -210,7 +210,7 @@ def log_odds(distribution: Distribution, given: Evidence) -> np.ndarray:
         queries[np.arange(0, len(queries), 2), at], queries[np.arange(1, len(queries), 2), at] = 1, 0
         values = distribution.values(queries, budget.of_quotient(distribution.rtol))
         for bad in np.flatnonzero(values.mantissa < 0.0)[:1].tolist():
-            raise distribution.negative(given, int(place[bad // 2]))
+            raise distribution.no_distribution(given, int(place[bad // 2]))
         result[place, at] = _log_quotients(distribution, values, queries)
     return result
 

@@ -30,9 +30,4 @@ def _refuse(distribution: Distribution, given: Evidence, first: int, found: Post
         raise distribution.impossible(given, first + row)
     if not (found.numbers <= 1.0).all():  # neither above 1 nor NaN; a certain one is not negative
         row, variable = np.argwhere(~(found.numbers <= 1.0))[0].tolist()
-        number = float(found.numbers[row, variable])
-        raise (
-            distribution.negative(given, first + row)
-            if np.isnan(number)
-            else distribution.above_one(given, first + row, number)
-        )
+        raise distribution.no_distribution(given, first + row, float(found.numbers[row, variable]))

@@ -39,16 +39,14 @@ _COMPLEMENT_BYTES = 1 << 22
 
 @dataclass
 class Answers:
-    """Numbers and, if they were asked for, bounds on their relative errors.
+    """Numbers and, if they were asked for, bounds on their relative errors; and how many rows each method answered.
 
-    at_once : the number of rows that a float64 kernel certified and wrote by itself, without a ladder.
-    used : how many of the other rows each method answered.
+    "kernel" : the float64 kernel certified and wrote them by itself, without a ladder.
     """
 
     numbers: np.ndarray
     bounds: np.ndarray | None
     used: dict[str, int] = field(default_factory=dict)
-    at_once: int = 0
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def add_used(self, used: dict[str, int]) -> None:
@@ -56,11 +54,6 @@ class Answers:
         with self._lock:
             for name, count in used.items():
                 self.used[name] = self.used.get(name, 0) + count
-
-    def add_at_once(self, count: int) -> None:
-        """Count rows that the kernel answered."""
-        with self._lock:
-            self.at_once += count
 
 
 def prob(
@@ -75,8 +68,7 @@ def logprob(distribution: Distribution, given: Evidence, method: str) -> np.ndar
     """log Pr(row) for every row, to a relative error."""
     answers = probabilities(distribution, given, method=method, logs=True, relative=True)
     logs = answers.numbers
-    if answers.at_once < given.rows and np.isnan(logs).any():
-        row = int(np.flatnonzero(np.isnan(logs))[0])
+    for row in np.flatnonzero(np.isnan(logs))[:1].tolist():
         raise PgccError(f"no logarithm: the value of {given.describe(row)} is negative")
     return logs
 
@@ -152,7 +144,7 @@ class ProbabilityPlan:
         left = self.compiled.float64.write_certified(codes, self.at_once, numbers)
         if self.logs:
             np.log(numbers, out=numbers)
-        answers.add_at_once(len(codes) - len(left))
+        answers.add_used({"kernel": len(codes) - len(left)})
         if len(left):
             self._climb(evidence, answers, rows, left)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pgcc.compiler import Compiled
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.facts import is_monotone
 from pgcc.ir.node import Node, Op, var
 from pgcc.ir.numbers import UNIT, log_of
 from pgcc.program.determinant import DetStructure
@@ -37,7 +38,7 @@ def least_log_coefficient(compiled: Compiled) -> float:
     if not compiled.decomposable:
         return -math.inf
     circuit = compiled.homogenized
-    if any(map(_may_be_negative, circuit.order)):
+    if not all(DetStructure.of(node).nonnegative if node.op is Op.DET else is_monotone(node) for node in circuit.order):
         return -math.inf  # a sum with negative terms is not at least each of its terms
     least: list[float] = []
     for i, node in enumerate(circuit.order):
@@ -57,21 +58,6 @@ def least_log_coefficient(compiled: Compiled) -> float:
                 raise AssertionError(f"no rule for {node.op}")
     bound = least[-1]
     return bound - 1e-9 * (1.0 + abs(bound)) if math.isfinite(bound) else -math.inf  # for rounding here
-
-
-def _may_be_negative(node: Node) -> bool:
-    """Whether a node may have a negative coefficient although its children have none."""
-    match node.op:
-        case Op.CONST:
-            return node.value < 0
-        case Op.SUM:
-            return min(node.weights, default=0) < 0
-        case Op.DET:
-            return not DetStructure.of(node).nonnegative
-        case Op.VAR | Op.PRODUCT:
-            return False
-        case _:
-            raise AssertionError(f"no rule for {node.op}")
 
 
 Literal = tuple[str, bool]  # a variable, and whether it is the complement
