@@ -31,6 +31,7 @@ from pgcc.codegen.source import (
 from pgcc.compiler import Compiled
 from pgcc.errors import PgccError, plural
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.facts import formal_degrees
 from pgcc.ir.node import Op
 from pgcc.program.program import ARITHMETIC, DET, Program
 from pgcc.program.schedule import schedule
@@ -39,6 +40,8 @@ from pgcc.program.schedule import schedule
 _MOST_LISTED = 200
 # The polynomial is shown in the header up to this length.
 _MOST_SHOWN = 1000
+# Polynomials are evaluated for at most so many rows side by side, with about so many coefficients at most (128 MB).
+_MOST_ROWS, _MOST_COEFFICIENTS = 1 << 10, 1 << 24
 # g(1) is rounded once, from balls of at least 128 bits.
 _TOTAL_RTOL = 1e-15
 
@@ -166,8 +169,8 @@ def _form(program: Program, circuit: Circuit, name: str, decomposable: bool) -> 
     if not decomposable:
         of = "polynomials in t up to t^|A| (A: the variables observed 1)"
         if small and program.instructions * (len(circuit.variables) + 1) <= POLYNOMIALS:
-            return f"{of}, straight-line code", _polynomial_form(program, circuit, name)
-        return f"{of}, instructions in tables", _series_form(program, circuit, name)
+            return f"{of}, straight-line code", _polynomial_form(program, circuit, name, straight=True)
+        return f"{of}, instructions in tables", _polynomial_form(program, circuit, name, straight=False)
     if program.has_det or not small:
         return "one number per instruction, instructions in tables", _table_form(program, circuit, name)
     return "one number per instruction, straight-line code", _straight_form(program, circuit, name)
@@ -182,12 +185,20 @@ def _straight_form(program: Program, circuit: Circuit, name: str) -> str:
     return templates.STRAIGHT_HEAD + body + "\n" + templates.TRANSPOSE + last
 
 
-def _polynomial_form(program: Program, circuit: Circuit, name: str) -> str:
+def _polynomial_form(program: Program, circuit: Circuit, name: str, straight: bool) -> str:
     names = identifiers(circuit.variables)
     codes = [f"{names[column]} = z[{column}]" for column in used_variables(program)]
     lines = [*codes, *PolynomialStatements(program, names, "leaf").lines, f"return {value(program.value)}"]
-    body = "".join(f"    {line}\n" for line in lines)
-    return templates.POLYNOMIAL_HEAD + body + templates.POLYNOMIAL_EVALUATE.replace("EVALUATE", name)
+    body = "".join(f"    {line}\n" for line in lines) if straight else templates.POLYNOMIAL_LOOP
+    tables, values = ("", program.instructions) if straight else (_tables(program, circuit), schedule(program).slots)
+    lengths = [min(degree, len(names)) + 1 for degree in formal_degrees(circuit.order, circuit._links)]
+    rows = min(_MOST_ROWS, max(1, int(_MOST_COEFFICIENTS / (values * np.mean(lengths)))))
+    return (
+        tables
+        + templates.POLYNOMIAL_HEAD.replace("SIDE_BY_SIDE", str(rows))
+        + body
+        + templates.POLYNOMIAL_EVALUATE.replace("EVALUATE", name)
+    )
 
 
 def _table_form(program: Program, circuit: Circuit, name: str) -> str:
@@ -196,10 +207,6 @@ def _table_form(program: Program, circuit: Circuit, name: str) -> str:
     kernel = kernel.replace("DETS_", "det_rank, det_start, det_data, " if has_det else "")
     helpers = templates.DETERMINANTS if has_det else ""
     return _tables(program, circuit) + kernel + "\n" + templates.TRANSPOSE + helpers + _entry(has_det, name)
-
-
-def _series_form(program: Program, circuit: Circuit, name: str) -> str:
-    return _tables(program, circuit) + templates.SERIES_EVALUATE + _entry(False, name)
 
 
 def _entry(has_det: bool, name: str) -> str:

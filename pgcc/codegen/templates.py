@@ -199,7 +199,7 @@ def _determinant(a):
 # -- polynomials in t -------------------------------------------------------------------------------------------
 
 POLYNOMIAL_HEAD = '''
-BLOCK = 64  # rows evaluated side by side
+BLOCK = SIDE_BY_SIDE  # rows evaluated side by side
 LENGTH = len(VARIABLES) + 1  # coefficients that answers are made of
 FFT = 128  # products of longer polynomials go by numpy's FFT
 
@@ -209,8 +209,8 @@ FFT = 128  # products of longer polynomials go by numpy's FFT
 
 def leaf(codes, if_out, if_in, if_free):
     """An affine form in z, which is 0 where it is observed 0, 1 where it is unobserved, t where it is observed 1."""
-    constant = np.where(codes < 0, if_free, if_out)
-    return np.stack([constant, np.where(codes == 1, if_in, 0.0)], axis=1)
+    low, is_in = np.where(codes < 0, if_free, if_out)[:, None], (codes == 1)[:, None]
+    return np.hstack([low, if_in * is_in]) if is_in.any() else low
 
 
 def constant(number):
@@ -222,7 +222,7 @@ def scale(weight, x):
 
 
 def add(*terms):
-    total = np.zeros((max(len(x) for x in terms), max(x.shape[1] for x in terms)))
+    total = np.zeros(np.max([x.shape for x in terms], axis=0))
     for x in terms:
         total[:, : x.shape[1]] += x
     return total
@@ -267,88 +267,25 @@ def EVALUATE(rows, out):
         out[first : first + BLOCK] = answers[np.arange(len(block)), degrees] / TOTAL
 '''
 
-# The same for circuits too large for a line per instruction: the instructions are data.
-SERIES_EVALUATE = '''
-
-@_jit
-def _run(op, target, start, args, first_weight, weights, leaf_variable, leaf_table, slots, root, total, rows, out):
-    """Per row: every value is a polynomial in t, cut off after t^|A|, where A are the variables observed 1.
-
-    Slot s holds the coefficients c[s, :size[s]].
-    """
-    c = np.empty((slots, rows.shape[1] + 1))
-    size = np.empty(slots, np.int64)
-    spare = np.empty((2, rows.shape[1] + 1))
-    for r in range(rows.shape[0]):
-        most = 1
-        for j in range(rows.shape[1]):
-            most += rows[r, j] == 1
-        for i in range(len(op)):
-            kind, begin, end, weight, at = op[i], start[i], start[i + 1], first_weight[i], target[i]
-            x = c[at]
-            if kind == LEAF:
-                variable = leaf_variable[args[begin]]
-                code = rows[r, variable] if variable >= 0 else -1
-                size[at] = _leaf(code, leaf_table[args[begin]], x)
-            elif kind == SUM:
-                _clear(x, most)
-                size[at] = 1
-                pairs = begin + 2 * (first_weight[i + 1] - weight) - (end - begin)  # where they begin
-                for j in range(begin, pairs):
-                    size[at] = max(size[at], _add(x, weights[weight], c[args[j]], size[args[j]]))
-                    weight += 1
-                for j in range(pairs, end, 2):
-                    y1, y2 = args[j], args[j + 1]
-                    size[at] = max(size[at], _add_product(x, weights[weight], c[y1], size[y1], c[y2], size[y2], most))
-                    weight += 1
-            else:
-                size[at] = _multiply(x, args[begin:end], c, size, spare, most)
-        out[r] = c[root, most - 1] / total if size[root] == most else 0.0
-
-
-@_jit
-def _leaf(code, table, x):
-    """table[0] + table[1]*z with z = 0, t or 1."""
-    if code == 1:
-        x[0], x[1] = table[0], table[1]
-        return 2
-    x[0] = table[0] if code == 0 else table[2]
-    return 1
-
-
-@_jit
-def _clear(x, size):
-    for k in range(size):
-        x[k] = 0.0
-
-
-@_jit
-def _add(x, w, y, size):
-    for k in range(size):
-        x[k] += w * y[k]
-    return size
-
-
-@_jit
-def _add_product(x, w, y1, size1, y2, size2, most):
-    for i in range(size1):
-        for j in range(min(size2, most - i)):
-            x[i + j] += w * (y1[i] * y2[j])
-    return min(size1 + size2 - 1, most)
-
-
-@_jit
-def _multiply(x, args, c, size, spare, most):
-    a, b, length = spare[0], spare[1], 1
-    a[0] = 1.0
-    for y in args:
-        _clear(b, most)
-        length = _add_product(b, 1.0, a, length, c[y], size[y], most)
-        a, b = b, a
-    for k in range(length):
-        x[k] = a[k]
-    return length
-'''
+# Instead of a line per instruction, for circuits too large for that.
+POLYNOMIAL_LOOP = """\
+    values = [None] * SLOTS
+    for i in range(len(OP)):
+        args = ARGS[START[i] : START[i + 1]]
+        if OP[i] == LEAF:
+            variable, table = LEAF_VARIABLE[args[0]], LEAF_TABLE[args[0]]
+            values[TARGET[i]] = leaf(z[variable], *table) if variable >= 0 else constant(table[2])
+            continue
+        factors = [values[x] for x in args]
+        if OP[i] == SUM:
+            weights = WEIGHTS[FIRST_WEIGHT[i] : FIRST_WEIGHT[i + 1]]
+            pairs = 2 * len(weights) - len(args)  # where they begin
+            products = map(multiply, factors[pairs::2], factors[pairs + 1 :: 2])
+            values[TARGET[i]] = add(*map(scale, weights, [*factors[:pairs], *products]))
+        else:
+            values[TARGET[i]] = multiply(*factors)
+    return values[ROOT]
+"""
 
 # -- what people call -------------------------------------------------------------------------------------------
 
