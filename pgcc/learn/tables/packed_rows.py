@@ -145,19 +145,7 @@ class Rows:
 
     def select(self, mask: np.ndarray) -> Rows:
         """The rows for which the mask is True."""
-        parts = list(slices(len(self), self.n))
-        if self.where is None:
-            with _GrowingArray() as packed:
-                for part in parts:
-                    packed.append(self.packed[part][mask[part]])
-                return Rows(self.names, packed.array(), None)
-        counts = sum(tally(self.where[part][mask[part]], len(self.packed)) for part in parts)
-        present = np.asarray(counts) > 0
-        number = np.cumsum(present) - 1
-        with _GrowingArray() as where:
-            for part in parts:
-                where.append(number[self.where[part][mask[part]]].astype(self.where.dtype))
-            return Rows(self.names, self.packed[present], where.array())
+        return pack_rows(self.names, (self.codes(part)[mask[part]] for part in slices(len(self), self.n)))
 
     def fingerprint(self) -> str:
         """A hash of the rows and their order."""
