@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pgcc.arrays import as_array
 from pgcc.collector import collector_paused
-from pgcc.errors import CircuitError, plural
+from pgcc.errors import CircuitError
+from pgcc.frontend.kernel import read_matrix
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import const, det, var
 from pgcc.ir.numbers import as_number, is_number
+from pgcc.ir.operands import need_sequence
 from pgcc.passes.berkowitz import berkowitz
 
 MOST_EXPANDED = 64  # rows of a matrix of polynomials: some ten million edges
@@ -74,52 +75,24 @@ def determinant(M0: Any, U: Any = None, V: Any = None, children: Iterable[Any] |
 
 
 def _low_rank(M0: Any, U: Any, V: Any, children: Any) -> Circuit:
-    try:
-        listed = list(children) if not isinstance(children, str) else None
-    except TypeError:
-        listed = None
-    if listed is None:
-        raise CircuitError(f"the children of a determinant are a sequence of circuits or names, not {children!r}")
+    listed = need_sequence(children, "the children of a determinant are a sequence of circuits or names")
     parts = [_part(child, f"child {i} of the determinant") for i, child in enumerate(listed)]
-    m0, u, v = (_numeric(m, name) for m, name in ((M0, "M0"), (U, "U"), (V, "V")))
+    matrices: list[Any] = [read_matrix(name, m) for m, name in ((M0, "M0"), (U, "U"), (V, "V"))]
+    m0, u, v = (m if len(m) else [] for m in matrices)  # without rows there is nothing that says how many columns
     return Circuit(det(m0, u, v, [part.root for part in parts]), _variables(parts))
 
 
-def _numeric(matrix: Any, name: str) -> Any:
-    array = as_array(matrix, name)
-    if array is not None:
-        if array.ndim != 2:
-            raise CircuitError(f"{name} has to be a matrix of numbers, not of shape {array.shape}")
-        return array
-    try:
-        rows = list(matrix)
-        if any(len(row) != len(rows[0]) for row in rows):
-            raise CircuitError(f"the rows of {name} do not have one length")
-    except TypeError:
-        raise CircuitError(f"{name} has to be a matrix of numbers, such as a list of rows, not {matrix!r}") from None
-    return matrix
-
-
 def _expanded(matrix: Any) -> Circuit:
-    try:
-        rows = [list(row) for row in matrix] if not isinstance(matrix, (str, Circuit)) else None
-    except TypeError:
-        rows = None
-    if rows is None:
-        raise CircuitError("determinant takes a square matrix, such as a list of rows of circuits, names and numbers")
-    n = len(rows)
-    for i, row in enumerate(rows):
-        if len(row) != n:
-            raise CircuitError(
-                f"a determinant needs a square matrix: row {i} has {plural(len(row), 'entry', 'entries')}, "
-                f"and the matrix has {plural(n, 'row')}"
-            )
+    entries = read_matrix("the argument of determinant", matrix)
+    n, columns = entries.shape
+    if n != columns:
+        raise CircuitError(f"a determinant needs a square matrix, not {n}×{columns}")
     if n > MOST_EXPANDED:
         raise CircuitError(
             f"the expansion of a determinant with {n} rows would have about {n**4 * 3 // 4:,} edges; the limit is "
             f"{MOST_EXPANDED} rows. In the form det(M0 + U·diag(children)·Vᵀ) there is no limit"
         )
-    parts = [[_part(x, f"entry [{i}, {j}]") for j, x in enumerate(row)] for i, row in enumerate(rows)]
+    parts = [[_part(x, f"entry [{i}, {j}]") for j, x in enumerate(row)] for i, row in enumerate(entries.tolist())]
     with collector_paused():
         root = berkowitz([[[part.root] for part in row] for row in parts])
     return Circuit(root, _variables([part for row in parts for part in row]))

@@ -13,9 +13,8 @@ import numpy as np
 from pgcc.arrays import as_array, check_size, is_frame, is_pandas
 from pgcc.errors import CircuitError, brief, plural
 from pgcc.ir.matrix import as_doubles
-from pgcc.ir.names import default_names
 from pgcc.ir.numbers import Number, as_number, nearest_float
-from pgcc.ir.operands import new_names
+from pgcc.ir.operands import model_names
 
 Rows = Sequence[Sequence[Number]]
 
@@ -57,15 +56,20 @@ def read_kernel(what: str, matrix: Any, names: Iterable[str] | None) -> NamedKer
     """Read a kernel from anything that holds an array, or from nested lists; `what` is "L", "K" or "factor"."""
     if is_frame(matrix) and names is None:
         names = _frame_names(what, matrix)
+    entries = read_matrix(what, matrix)
+    if not len(entries):
+        raise CircuitError(f"{what} is empty: a DPP has at least one item")
+    check_size(entries.shape[0], entries.shape[1], what)
+    return _numbers(what, model_names(names, len(entries), "item"), entries)
+
+
+def read_matrix(what: str, matrix: Any) -> np.ndarray:
+    """A matrix as an array: of anything, if it was given as nested sequences."""
     array = as_array(matrix, what)
     entries = _nested(what, matrix) if array is None else array
     if entries.ndim != 2:
         raise CircuitError(f"{what} has to be a matrix: it has {plural(entries.ndim, 'dimension')}, not 2")
-    if not len(entries):
-        raise CircuitError(f"{what} is empty: a DPP has at least one item")
-    check_size(entries.shape[0], entries.shape[1], what)
-    items = _item_names(names, len(entries), what)
-    return _numbers(what, items, entries)
+    return entries
 
 
 def _frame_names(what: str, frame: Any) -> list[str] | None:
@@ -102,20 +106,6 @@ def _nested(what: str, matrix: Any) -> np.ndarray:
         for j, x in enumerate(row):
             entries[i, j] = x
     return entries
-
-
-def _item_names(names: Iterable[str] | None, count: int, what: str) -> list[str]:
-    if names is None:
-        return default_names(count)
-    if isinstance(names, str):
-        raise CircuitError(f"names is a sequence of names, one for each item, not the text {names!r}")
-    try:
-        items = list(names)
-    except TypeError:
-        raise CircuitError(f"names is a sequence of names, one for each item, not {brief(names)}") from None
-    if len(items) != count:
-        raise CircuitError(f"{what} has {plural(count, 'item')}, but the list has {plural(len(items), 'name')}")
-    return new_names(items, "items")
 
 
 def _numbers(what: str, items: list[str], entries: np.ndarray) -> NamedKernel:

@@ -13,6 +13,7 @@ import numpy as np
 from pgcc.arrays import as_array, is_frame, is_pandas, is_sparse
 from pgcc.errors import CircuitError, brief
 from pgcc.ir.numbers import Number, as_number, nearest_float
+from pgcc.ir.operands import need_sequence
 
 Names: TypeAlias = "Mapping[tuple, str] | Callable[[tuple], str] | None"
 
@@ -156,12 +157,7 @@ def _frame_nodes(frame: Any) -> list:
 
 def _listed_edges(G: Any, weight: str | None, function: str, directed: bool) -> tuple[list, list[Raw]]:
     """The edges of a list, with parallel edges numbered, and their nodes in order of appearance."""
-    try:
-        listed = list(G) if not isinstance(G, (str, bytes)) else None
-    except TypeError:
-        listed = None
-    if listed is None:
-        raise CircuitError(f"{function} takes a networkx graph or a list of edges (u, v) or (u, v, weight), not {G!r}")
+    listed = need_sequence(G, f"{function} takes a networkx graph or a list of edges (u, v) or (u, v, weight)")
     nodes: dict[Hashable, None] = {}
     edges: list[Raw] = []
     count: dict[Hashable, int] = {}

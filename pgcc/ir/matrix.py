@@ -48,12 +48,8 @@ class Matrix:
         self.note = note or (entries.note if isinstance(entries, Matrix) else "")
         self._rows: tuple[tuple[Number, ...], ...] | None = None
         if isinstance(entries, Matrix):
-            self._array, self._rows, self.shape, self._hash = (
-                entries._array,
-                entries._rows,
-                entries.shape,
-                entries._hash,
-            )
+            self._array, self._rows = entries._array, entries._rows
+            self.shape, self._hash = entries.shape, entries._hash
             return
         doubles = as_doubles(entries) if isinstance(entries, np.ndarray) and entries.dtype.kind == "f" else None
         if doubles is not None and (doubles.size or doubles.ndim != 2):
@@ -112,16 +108,14 @@ class Matrix:
         return array
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Matrix) or self._hash != other._hash or self.is_float != other.is_float:
-            return NotImplemented if not isinstance(other, Matrix) else False
-        if self._array is not None and other._array is not None:
-            return self.shape == other.shape and self._array.tobytes() == other._array.tobytes()
-        return (
-            self.shape == other.shape
-            and self._rows == other._rows
-            and [[type(x) for x in row] for row in self._rows or ()]
-            == [[type(x) for x in row] for row in other._rows or ()]
-        )
+        if not isinstance(other, Matrix):
+            return NotImplemented
+        return self._hash == other._hash and self._identity() == other._identity()
+
+    def _identity(self) -> tuple[Any, ...]:
+        if self._array is not None:
+            return self.shape, self._array.tobytes()
+        return self.shape, self._rows, [[type(x) for x in row] for row in self._rows or ()]
 
     def __hash__(self) -> int:
         return self._hash

@@ -112,16 +112,16 @@ def new_names(names: Iterable[Any], what: str = "variables") -> list[str]:
     return [str(name) for name in listed]
 
 
-def model_names(names: Iterable[str] | None, count: int) -> list[str]:
+def model_names(names: Iterable[str] | None, count: int, what: str = "variable") -> list[str]:
     """The names of the variables of a new model, of which there have to be `count`; x1, x2, … for None."""
     if count < 1:
-        raise CircuitError("a model has at least one variable")
+        raise CircuitError(f"a model has at least one {what}")
     if names is None:
         return default_names(count)
-    labels = as_list(names, "names")
+    labels = need_sequence(names, f"names are a sequence, one for each {what}")
     if len(labels) != count:
-        raise CircuitError(f"{plural(count, 'variable')}, but {plural(len(labels), 'name')}")
-    return new_names(labels)
+        raise CircuitError(f"{plural(count, what)}, but {plural(len(labels), 'name')}")
+    return new_names(labels, f"{what}s")
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------

@@ -382,11 +382,11 @@ MALFORMED = {
         {"K": np.diag([0.5] * 14) + 0.6 * np.eye(14, k=13) - 0.6 * np.eye(14, k=-13), "symmetric": False},
         r"x1=1, x14=0' would have probability -0\.11",
     ),
-    "too few names": ({"L": L_BETA, "names": ["a", "b"]}, "L has 3 items, but the list has 2 names"),
+    "too few names": ({"L": L_BETA, "names": ["a", "b"]}, "3 items, but 2 names"),
     "equal names": ({"L": L_BETA, "names": ["a", "b", "a"]}, "two items are called 'a'"),
     "names that are none": ({"L": L_BETA, "names": [1, 2, 3]}, "a non-empty printable string, not 1"),
     "an empty name": ({"L": L_BETA, "names": ["a", "", "c"]}, "a non-empty printable string, not ''"),
-    "names as text": ({"L": L_BETA, "names": "abc"}, "one for each item, not the text 'abc'"),
+    "names as text": ({"L": L_BETA, "names": "abc"}, "one for each item, not 'abc'"),
     "names as a number": ({"L": L_BETA, "names": 3}, "one for each item, not 3"),
     "equal columns": ({"L": pd.DataFrame([[1, 0], [0, 1]], columns=["a", "a"])}, "two items are called 'a'"),
     "rows in another order": (
