@@ -23,6 +23,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
 
 if TYPE_CHECKING:
+    from pgcc.ir.facts import Facts
     from pgcc.model import Model
     from pgcc.pc import PC
     from pgcc.queries.explain import Explanation
@@ -230,11 +231,10 @@ def explanation_html(explanation: Explanation) -> str:
     (True, True)
     """
     said = explanation
-    kinds = [("decomposable", said.decomposable), ("smooth", said.smooth), ("monotone", said.monotone)]
     rows = [
         ("variables", f"{said.variables:,}"),
         ("circuit", f"{_size_text(said.edges, said.determinants, said.depth)}, formal degree {said.degree:,}"),
-        ("structure", ", ".join(name if holds else f"not {name}" for name, holds in kinds)),
+        ("structure", _kinds(said)),
         ("multiaffine", escape(said.multiaffine)),
         ("nonnegative", escape(said.nonnegative)),
         ("strategy", escape(f"{said.strategy}: {said.reason}")),
@@ -295,9 +295,11 @@ def _structure(circuit: Circuit) -> str:
     size = f"{plural(len(circuit.order), 'node')}, {_size_text(circuit.edges)}"
     if len(circuit.order) > FEW_NODES:
         return _note(size)
-    facts = circuit.facts
-    kinds = [("decomposable", facts.decomposable), ("smooth", facts.smooth), ("monotone", facts.monotone)]
-    return _note(f"{size}: {', '.join(name if holds else f'not {name}' for name, holds in kinds)}")
+    return _note(f"{size}: {_kinds(circuit.facts)}")
+
+
+def _kinds(of: Facts | Explanation) -> str:
+    return ", ".join(kind if getattr(of, kind) else f"not {kind}" for kind in ("decomposable", "smooth", "monotone"))
 
 
 # -- the pieces -------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from typing import Any
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, ParseError, plural
 from pgcc.frontend.terms import TermArithmetic
-from pgcc.frontend.tokens import END, ESCAPE, KINDS, NEWLINE, WORD, decimal, hexadecimal
+from pgcc.frontend.tokens import END, ESCAPE, KINDS, NEWLINE, WORD, read_number
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, const, det, product, var, weighted_sum
 from pgcc.ir.numbers import Number
@@ -248,15 +248,9 @@ class _Parser:
 
     def number(self, word: str) -> None:
         self.expression.at = self.at
-        self.accept(self.numbers.get(word) or self.constant(word, decimal))
-
-    def hexadecimal(self, word: str) -> None:
-        self.expression.at = self.at
-        self.accept(self.numbers.get(word) or self.constant(word, hexadecimal))
-
-    def constant(self, word: str, read: Callable[[str], Number]) -> Term:
-        value = self.numbers[word] = self.compute.allowed(read(word)), None
-        return value
+        if word not in self.numbers:
+            self.numbers[word] = self.compute.allowed(read_number(word)), None
+        self.accept(self.numbers[word])
 
     def name(self, word: str) -> None:
         self.expression.at = self.at
@@ -441,7 +435,7 @@ class _Parser:
             if words != list(NAMED)[: len(words)] or list(opened.named.values()) != [*range(first, len(items))]:
                 raise CircuitError("the size comes last, and what it counts after it")
             items, named = items[:first], dict(zip(words, items[first:], strict=True))
-            size = _size(named["size"]) if "size" in named else None
+            size: Any = _entry(named["size"], "the size") if "size" in named else None
             counted = _counted(named["counted"]) if "counted" in named else None
             if len(items) not in (4, 5):
                 raise CircuitError(f"this one has {plural(len(items), 'argument')}")
@@ -481,7 +475,7 @@ class _Parser:
             return f" (a definition is a line of its own: name = expression{still})"
         if self.state is OPERATOR and kind == "open":
             return " (write * to multiply; there are no functions but det, sum, product and const)"
-        if self.state is OPERATOR and kind in ("name", "quoted", "number", "hexadecimal", "call", "complement"):
+        if self.state is OPERATOR and kind in ("name", "quoted", "number", "call", "complement"):
             return " (write * to multiply)"
         if word == "^":
             return " (a power is written **)"
@@ -533,12 +527,6 @@ def _entry(item: Term | list, name: str) -> Number:
     return item[0]
 
 
-def _size(item: Term | list) -> int:
-    if isinstance(item, list) or item[1] is not None or type(item[0]) is not int:
-        raise CircuitError("the size is a whole number")
-    return item[0]
-
-
 def _counted(item: Term | list) -> list[Number]:
     if not isinstance(item, list):
         raise CircuitError("what is counted is a list of numbers 0 or 1")
@@ -580,7 +568,6 @@ OPERAND = _State(
     "a number, a name or '('",
     {
         "number": _Parser.number,
-        "hexadecimal": _Parser.hexadecimal,
         "name": _Parser.name,
         "definition": _Parser.begin_named,
         "quoted": _Parser.quoted,

@@ -20,8 +20,8 @@ WORD = re.compile(
     | (?P<definition> (?:[^\W\d]\w*+|QUOTED)(?=[ \t]*+=) )
     | (?P<name> [^\W\d]\w*+ )
     | (?P<quoted> QUOTED )
-    | (?P<hexadecimal> 0[xX][0-9a-fA-F.]*+(?:[pP][+-]?+[0-9]++)?+ )
-    | (?P<number> (?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+ )
+    | (?P<number> 0[xX][0-9a-fA-F.]*+(?:[pP][+-]?+[0-9]++)?+
+                | (?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+ )
     | (?P<power> \*\* )
     | (?P<factor> [*/] )
     | (?P<sign> [+-] )
@@ -43,8 +43,12 @@ _HEXADECIMAL = re.compile(r"0[xX](?:([0-9a-fA-F]+)|(?:[0-9a-fA-F]+\.?[0-9a-fA-F]
 ESCAPE = re.compile(r'\\(["\\])')
 
 
-def decimal(word: str) -> Number:
-    """A decimal number, exactly."""
+def read_number(word: str) -> Number:
+    """A decimal number, exactly; 0x1f is an integer, and 0x1.8p-3 a float."""
+    return _hexadecimal(word) if word[:2] in ("0x", "0X") else _decimal(word)
+
+
+def _decimal(word: str) -> Number:
     mantissa, _, exponent = word.lower().partition("e")
     whole, _, fraction = mantissa.partition(".")
     shift = exponent.lstrip("+-").lstrip("0")
@@ -57,8 +61,7 @@ def decimal(word: str) -> Number:
     return digits * 10**power if power >= 0 else as_number(Fraction(digits, 10**-power))
 
 
-def hexadecimal(word: str) -> Number:
-    """0x1f is an integer; 0x1.8p-3 is a float."""
+def _hexadecimal(word: str) -> Number:
     match = _HEXADECIMAL.fullmatch(word)
     if match is None:
         raise CircuitError("a hexadecimal number looks like 0x1f, an integer, or 0x1.8p-3, a float")

@@ -167,7 +167,7 @@ class _Grading:
                     wanted[c] |= _within(span, self.range[c])
             elif op is Op.DET:
                 leading = self._leads(i, degrees)
-                for c, top in zip(below, self._pair_tops(below), strict=True):
+                for c, top in zip(below, 2 * _pair_tops([self.range[c] for c in below]), strict=True):
                     low, high = self.range[c]
                     wanted[c] |= _within({top}, (low, high)) if leading else {*range(low, high + 1)}
             elif op is not Op.VAR and op is not Op.CONST:
@@ -190,22 +190,17 @@ class _Grading:
                 return (sum(low for low, _ in below), sum(high for _, high in below))
             case Op.DET:
                 counting = self.counting[-1]
-                return _any_det_range(below) if counting is None else counting.range
+                return (0, sum(_pair_tops(below))) if counting is None else counting.range
         assert_never(node.op)
 
     def _leads(self, i: int, degrees: set[int]) -> bool:
         """Whether of a determinant without children that count only the component of the largest degree is wanted."""
         return self.counting[i] is None and degrees == {self.range[i][1]}
 
-    def _pair_tops(self, below: Sequence[int]) -> list[int]:
-        """For every child f_1..f_k, y_1..y_k of a determinant, the largest degree of its pair (f_i, y_i)."""
-        highs = [max(self.range[c][1], 0) for c in below]
-        return list(map(max, highs[: len(highs) // 2], highs[len(highs) // 2 :])) * 2
-
     def _det_components(self, node: Node, i: int, children: list[Components], degrees: set[int]) -> Components:
         counting = self.counting[i]
         if self._leads(i, degrees):
-            tops = self._pair_tops(self._links[i])
+            tops = 2 * _pair_tops([self.range[c] for c in self._links[i]])
             leading = [parts.get(top, ZERO) for parts, top in zip(children, tops, strict=True)]
             return dict.fromkeys(degrees, rebuild(node, leading))
         if counting is None:
@@ -285,10 +280,10 @@ def _counting(node: Node, below: list[Range]) -> _Counting | None:
     return _Counting(counted, n, (n - most, n - least) if n else (least, most))
 
 
-def _any_det_range(below: list[Range]) -> Range:
-    """From 0 to the sum of the largest degrees of the pairs (f_i, y_i)."""
+def _pair_tops(below: list[Range]) -> list[int]:
+    """The largest degree of each pair of children (f_i, y_i) of a determinant."""
     half = len(below) // 2
-    return 0, sum(max(f[1], y[1], 0) for f, y in zip(below[:half], below[half:], strict=True))
+    return [max(f[1], y[1], 0) for f, y in zip(below[:half], below[half:], strict=True)]
 
 
 def _within(degrees: set[int] | Sizes, span: Range) -> set[int]:

@@ -9,7 +9,8 @@ import numpy as np
 
 from pgcc.errors import PgccError
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ONE, Node, product, var, weighted_sum
+from pgcc.ir.node import Node, var, weighted_sum
+from pgcc.passes.building import product_of
 from pgcc.pc import PC, mixture, pos, true
 from pgcc.testing.makers import (
     Maker,
@@ -155,8 +156,7 @@ def _fraction(pair: tuple[int, int]) -> Fraction:
 
 
 def _monomials(subsets: list[int], names: list[str]) -> list[Node]:
-    factors = [[var(name) for i, name in enumerate(names) if s >> i & 1] for s in subsets]
-    return [ONE if not f else f[0] if len(f) == 1 else product(f) for f in factors]
+    return [product_of([var(name) for i, name in enumerate(names) if s >> i & 1]) for s in subsets]
 
 
 def pcs(
