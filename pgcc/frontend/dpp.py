@@ -24,11 +24,11 @@ import numpy as np
 
 from pgcc.errors import CircuitError, SemanticsError, knows_other_words, plural
 from pgcc.exact.balls import is_definite
-from pgcc.frontend.kernel import NamedKernel, Rows, read_kernel
+from pgcc.frontend.kernel import NamedKernel, read_kernel
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import ONE, det, var
-from pgcc.ir.numbers import Number, add, nearest_float, one_minus
+from pgcc.ir.numbers import Number, nearest_float, one_minus
 from pgcc.linalg import eigh, eigvalsh, surely_definite
 
 # These tolerances are relative to the largest eigenvalue, or to the size of the numbers being compared.
@@ -144,7 +144,7 @@ def dpp(
     if rank is not None:
         _check_rank(rank, what, symmetric, len(kernel.items))
     if what == "factor":
-        return _from_factor(kernel, kernel.floats if kernel.rows is None else kernel.rows)
+        return _from_factor(kernel, kernel.numbers)
     if len(kernel.items) != kernel.floats.shape[1]:
         n, m = kernel.floats.shape
         hint = "; an n×r matrix B with L = B·Bᵀ is not L, but its factor" if what == "L" else ""
@@ -174,18 +174,18 @@ def _check_rank(rank: int | str, what: str, symmetric: bool, items: int) -> None
 
 
 def _from_l(kernel: NamedKernel) -> Circuit:
-    return _circuit(kernel, _identity(kernel), _identity(kernel), _transposed(kernel))
+    L = kernel.numbers
+    identity = np.eye(len(L), dtype=L.dtype)
+    return _circuit(kernel, identity, identity, L.T)
 
 
 def _from_k(kernel: NamedKernel) -> Circuit:
-    return _circuit(kernel, _one_minus(kernel), _identity(kernel), _transposed(kernel))
+    K = kernel.numbers
+    return _circuit(kernel, identity_minus(K), np.eye(len(K), dtype=K.dtype), K.T)
 
 
-def _from_factor(kernel: NamedKernel, B: np.ndarray | Rows) -> Circuit:
-    if isinstance(B, np.ndarray):
-        return _circuit(kernel, np.eye(B.shape[1]), B.T, B.T)
-    columns = [list(column) for column in zip(*B, strict=True)]
-    return _circuit(kernel, _unit_rows(len(columns)), columns, columns)
+def _from_factor(kernel: NamedKernel, B: np.ndarray) -> Circuit:
+    return _circuit(kernel, np.eye(B.shape[1], dtype=B.dtype), B.T, B.T)
 
 
 def _from_spectrum(kernel: NamedKernel, eigenvalues: np.ndarray, Q: np.ndarray) -> Circuit:
@@ -200,29 +200,9 @@ def _circuit(kernel: NamedKernel, M0: Any, U: Any, V: Any) -> Circuit:
     return Circuit(det(M0, U, Matrix(V, note=kernel.note), [var(name) for name in kernel.items]), kernel.items)
 
 
-def _identity(kernel: NamedKernel) -> np.ndarray | Rows:
-    n = len(kernel.items)
-    return np.eye(n) if kernel.rows is None else _unit_rows(n)
-
-
-def _unit_rows(n: int) -> Rows:
-    return [[int(i == j) for j in range(n)] for i in range(n)]
-
-
-def _transposed(kernel: NamedKernel) -> np.ndarray | Rows:
-    return kernel.floats.T if kernel.rows is None else [list(column) for column in zip(*kernel.rows, strict=True)]
-
-
-def _one_minus(kernel: NamedKernel) -> np.ndarray | Rows:
-    """I − K without rounding."""
-    if kernel.rows is not None:
-        return [[add(int(i == j), -x) for j, x in enumerate(row)] for i, row in enumerate(kernel.rows)]
-    return identity_minus(kernel.floats)
-
-
-def identity_minus(K: np.ndarray) -> np.ndarray | Rows:
+def identity_minus(K: np.ndarray) -> np.ndarray | list[list[Number]]:
     """I − K without rounding: 1 − K_ii is a fraction if no double equals it."""
-    rounded = np.eye(len(K)) - K
+    rounded = np.eye(len(K), dtype=K.dtype) - K
     left = [one_minus(x) for x in np.diag(K).tolist()]
     if all(type(x) is float for x in left):
         return rounded
@@ -266,9 +246,9 @@ def _exactly_symmetric(kernel: NamedKernel) -> NamedKernel:
     assert kernel.rows is not None
     for i, row in enumerate(kernel.rows):
         for j, x in enumerate(row[:i]):
-            if x != kernel.rows[j][i]:
+            if x != kernel.rows[j, i]:
                 a, b = kernel.entry(i, j), kernel.entry(j, i)
-                gap = nearest_float(Fraction(x) - Fraction(kernel.rows[j][i]))
+                gap = nearest_float(Fraction(x) - Fraction(kernel.rows[j, i]))
                 raise CircuitError(
                     f"the kernel {kernel.what} is not symmetric: {a} and {b} are exact numbers that differ by "
                     f"{abs(gap):.3g}",

@@ -16,8 +16,6 @@ from pgcc.ir.matrix import as_doubles
 from pgcc.ir.numbers import Number, as_number, nearest_float
 from pgcc.ir.operands import model_names
 
-Rows = Sequence[Sequence[Number]]
-
 STACK_LEVEL = 5  # of a warning: the line that called `dpp`, through its decorator
 
 
@@ -28,7 +26,7 @@ class NamedKernel:
     what: str  # L, K or factor
     items: list[str]
     floats: np.ndarray
-    rows: Rows | None  # the numbers, where they are not simply the floats
+    rows: np.ndarray | None  # the numbers as Python objects, where they are not simply the floats
     rounding: float  # relative, of the type of the entries
     note: str = ""  # how its numbers were changed, for `Model.explain`
 
@@ -36,6 +34,11 @@ class NamedKernel:
         """The same kernel with a note on how its numbers were changed, which is also issued as a warning."""
         warnings.warn(change, stacklevel=STACK_LEVEL)
         return replace(self, note=f"{self.note}; {change}" if self.note else change)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The numbers as they were given: doubles, or Python objects."""
+        return self.floats if self.rows is None else self.rows
 
     def entry(self, i: int, j: int) -> str:
         return _entry(self.what, self.items, i, j)
@@ -116,19 +119,15 @@ def _numbers(what: str, items: list[str], entries: np.ndarray) -> NamedKernel:
         rounding = float(np.finfo(entries.dtype).eps)
         _check_finite(what, items, floats)
         return NamedKernel(what, items, floats, None, max(rounding, float(np.finfo(np.float64).eps)))
-    rows: list[list[Number]] = [
-        [_number(what, items, i, j, x) for j, x in enumerate(row)] for i, row in enumerate(entries.tolist())
-    ]
-    floats = np.array([[nearest_float(x) for x in row] for row in rows], dtype=np.float64).reshape(entries.shape)
+    numbers = entries.astype(object)
+    for (i, j), x in np.ndenumerate(numbers):
+        numbers[i, j] = _number(what, items, i, j, x)
+    floats = np.array(list(map(nearest_float, numbers.ravel())), np.float64).reshape(entries.shape)
     _check_finite(what, items, floats)
-    kinds = {type(x) for row in rows for x in row}
+    kinds = set(map(type, numbers.ravel()))
     # [[1, 0.5], [0.5, 1]] is a matrix of floats, as in numpy.
-    is_float = (
-        float in kinds
-        and Fraction not in kinds
-        and all(x == y for r, s in zip(rows, floats, strict=True) for x, y in zip(r, s, strict=True))
-    )
-    return NamedKernel(what, items, floats, None if is_float else rows, float(np.finfo(np.float64).eps))
+    is_float = float in kinds and Fraction not in kinds and bool((numbers == floats).all())
+    return NamedKernel(what, items, floats, None if is_float else numbers, float(np.finfo(np.float64).eps))
 
 
 def _real(what: str, items: list[str], entries: np.ndarray) -> np.ndarray:
