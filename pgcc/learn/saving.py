@@ -247,9 +247,8 @@ class _Reader:
     def estimator(self, encoded: dict[str, Any]) -> BaseEstimator:
         parameters = {name: self.value(value) for name, value in encoded["parameters"].items()}
         for name, value in parameters.items():
-            if not all(
-                isinstance(one, _PARAMETERS) for one in (value if isinstance(value, (list, tuple)) else [value])
-            ):
+            several = value if isinstance(value, (list, tuple)) else [value]
+            if not all(isinstance(one, _PARAMETERS) for one in several):
                 raise FormatError(f"{name!r} is {brief(value)}, which no parameter is")
         estimator = KINDS[encoded["estimator"]](**parameters)
         for name, value in encoded["learned"].items():
@@ -282,7 +281,7 @@ def _check(estimator: BaseEstimator) -> None:
         and are_members
         and all(one.circuit_.variables == circuit.variables for one in members)
         and (weights.shape, weights.dtype) == ((len(members),), np.dtype(float))
-        and bool((weights > 0.0).all())
+        and bool((weights >= 0.0).all())
         and bool(members) == isinstance(estimator, StackedEnsemble)
     ):
         raise FormatError("its learned attributes do not belong together")

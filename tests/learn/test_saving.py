@@ -88,6 +88,13 @@ def test_failures_of_candidates_are_kept(tmp_path):
     assert again.history_["failure"] == stack.history_["failure"]
 
 
+def test_a_weight_that_underflows(tmp_path):
+    stack = StackedEnsemble([ChowLiu(), ChowLiu(5.0)]).fit(X)
+    stack.weights_ = np.array([1.0, 0.0])[: len(stack.members_)]
+    save(stack, tmp_path / "stack.npz")
+    assert (load(tmp_path / "stack.npz").weights_ == stack.weights_).all()
+
+
 def test_what_cannot_be_saved(tmp_path):
     with pytest.raises(FormatError, match=r"circuit=<function .* cannot be saved"):
         save(CircuitMLE(lambda names: CIRCUIT), tmp_path / "model.npz")
