@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
-import numpy as np
 from flint import acb, acb_mat, arb, arb_mat, ctx, fmpq
 
 from pgcc.exact.balls import ball_determinant
@@ -16,10 +16,6 @@ from pgcc.exact.balls import ball_determinant
 # matrix that are kept.
 _NEWTON = 4
 _MOST_ENTRIES = 1 << 20
-# The radius of the points is a power of two between these.
-_LEAST_RADIUS, _LARGEST_RADIUS = -300, 300
-# How much larger than at the best radius a determinant may be, as a logarithm.
-_SPARE = 5.0
 
 
 def ball_coefficient(P: Any, Q: Any, wanted: int, degree: int) -> Any:
@@ -31,7 +27,7 @@ def ball_coefficient(P: Any, Q: Any, wanted: int, degree: int) -> Any:
             return _coefficient_by_traces(p, q, power)
         except ZeroDivisionError:  # p is singular
             continue
-    return _coefficient_at_radius(P, Q, wanted, degree)
+    return _coefficient_at_points(P, Q, wanted, degree)
 
 
 def _coefficient_by_traces(P: Any, Q: Any, wanted: int) -> Any:
@@ -68,48 +64,17 @@ def elementary_symmetric(A: Any, k: int) -> list[Any]:
     return e
 
 
-def _coefficient_at_radius(P: Any, Q: Any, wanted: int, degree: int) -> Any:
-    """The coefficient from the values at roots of unity, times a radius.
-
-    If it is real, a point and its conjugate give conjugate terms: half of the points are enough.
-    """
-    is_real = isinstance(P, arb_mat) and isinstance(Q, arb_mat)
-    radius, n = acb(fmpq(2) ** _radius(P, Q, wanted)), degree + 1
+def _coefficient_at_points(P: Any, Q: Any, wanted: int, degree: int) -> Any:
     p, q = acb_mat(P), acb_mat(Q)
-    total = acb(0)
-    for k in range(n // 2 + 1 if is_real else n):
-        value = ball_determinant(p + q * (radius * acb(fmpq(2 * k, n)).exp_pi_i()))
-        term = acb(value) * acb(fmpq(-2 * k * wanted % (2 * n), n)).exp_pi_i()
-        twice = is_real and k != 0 and 2 * k != n
-        total += 2 * term.real if twice else term.real if is_real else term
-    found = total / n / radius**wanted
-    return found.real if is_real else found
+    is_real = isinstance(P, arb_mat) and isinstance(Q, arb_mat)
+    return from_roots_of_unity(lambda z: ball_determinant(p + q * z), degree + 1, is_real)[wanted]
 
 
-def _radius(P: Any, Q: Any, wanted: int) -> int:
-    """log2 of the ρ at which the term of s^wanted is about the largest: there the fewest bits cancel.
+def from_roots_of_unity(value: Callable[[acb], Any], n: int, is_real: bool) -> list[Any]:
+    """The coefficients of a polynomial of degree < n from its values. Bits that cancel cost a higher precision.
 
-    That is where |D(ρ)|/ρ^wanted is least. For coefficients ≥ 0 its logarithm is convex in log ρ, so that a ternary
-    search finds it; otherwise, and where doubles are not enough, it is a guess. Every radius gives the right answer. Of
-    those that cost few bits more, the one nearest to 1 keeps most of P + ρ·Q.
+    is_real : the coefficients are, so that conjugate points have conjugate values, and half of them are enough.
     """
-    p, q = (np.array([complex(x) for x in m.entries()]).reshape(m.nrows(), m.ncols()) for m in (P, Q))
-
-    def height(e: int) -> float:
-        _, logarithm = np.linalg.slogdet(p + math.ldexp(1.0, e) * q)
-        return float(logarithm) - wanted * e * math.log(2) if math.isfinite(logarithm) else math.inf
-
-    low, high = _LEAST_RADIUS, _LARGEST_RADIUS
-    with np.errstate(all="ignore"):
-        while high - low > 2:
-            third = (high - low) // 3
-            left, right = low + third, high - third
-            if height(left) <= height(right):
-                high = right
-            else:
-                low = left
-        e = (low + high) // 2
-        enough = height(e) + _SPARE
-        while e and height(int(e / 2)) <= enough:
-            e = int(e / 2)
-    return e
+    values = [acb(value(acb(fmpq(2 * k, n)).exp_pi_i())) for k in range(n // 2 + 1 if is_real else n)]
+    values += [values[n - k].conjugate() for k in range(len(values), n)]
+    return [(x.real if is_real else x) / n for x in acb.dft(values)]

@@ -11,10 +11,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flint import acb, arb, fmpq, fmpq_mat
+from flint import fmpq, fmpq_mat
 
 from pgcc.errors import PrecisionError
-from pgcc.exact.ball_coefficients import elementary_symmetric
+from pgcc.exact.ball_coefficients import elementary_symmetric, from_roots_of_unity
 from pgcc.exact.pencil import BALLS, Determinant, Pencil, interpolated
 from pgcc.exact.tape import Tape, run_tape
 from pgcc.ir.node import Op
@@ -114,9 +114,7 @@ class _ExpandedDet:
 
         n = degree + 1
         if self.det.ring is BALLS:
-            half = [acb(at(acb(fmpq(2 * k, n)).exp_pi_i())) for k in range(n // 2 + 1)]
-            rest = [half[n - k].conjugate() for k in range(n // 2 + 1, n)]  # the coefficients are real
-            return self.poly([x.real for x in acb.dft([*half, *rest])]) * (arb(1) / n)
+            return self.poly(from_roots_of_unity(at, n, is_real=True))
         return interpolated([at(fmpq(k)) for k in range(n)])
 
 
