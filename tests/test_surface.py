@@ -320,7 +320,7 @@ def test_data_are_not_loaded_but_learned_from(tmp_path: Path, header: str) -> No
 
 # -- the names that there are ------------------------------------------------------------------------------------------
 
-OWNERS = {"Model": MODEL, "Circuit": MODEL.circuit, "PC": pc.pos("a")}
+OWNERS = {"Model": MODEL, "Circuit": MODEL.circuit, "PC": pc.pos("a"), "Estimator": ChowLiu()}
 
 
 @pytest.mark.parametrize("word", OTHER_WORDS)
