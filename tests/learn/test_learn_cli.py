@@ -38,7 +38,7 @@ def table(tmp_path):
 @pytest.mark.parametrize("model", MODELS)
 def test_the_model_is_written(table, tmp_path, capsys, model):
     out = tmp_path / "model.npz"
-    options = {} if model in ("chow-liu", "pgc") else {"epochs": 2}
+    options = {} if model in ("chow-liu", "stacked-ensemble") else {"epochs": 2}
     said = {"model": model, "output": str(out), "json": True, "validation": str(table), **options}
     call(table, **said)
     told = json.loads(capsys.readouterr().out)
