@@ -252,8 +252,8 @@ MUTANTS = [
         "K is taken for L",
         "frontend/dpp.py",
         "_from_k",
-        "_one_minus(kernel)",
-        "_identity(kernel)",
+        "identity_minus(K)",
+        "identity_minus(0 * K)",
         "frontend/test_dpp_forms.py",
     ),
     Mutant(
@@ -275,7 +275,7 @@ MUTANTS = [
     Mutant(
         "decimals are doubles",
         "frontend/tokens.py",
-        "decimal",
+        "_decimal",
         "as_number(Fraction(digits, 10**-power))",
         "digits / 10**-power",
         "frontend/test_expression.py",

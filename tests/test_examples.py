@@ -68,7 +68,7 @@ def test_million_rows(capsys):
 def test_circuit(capsys):
     out = run("circuit.py", capsys)
     assert "smooth: no" in out
-    assert "14 edges before smoothing, 17 after" in out
+    assert "13 edges before smoothing, 16 after" in out
     assert "Pr(fever | cough) = 0.2929" in out  # (0.2·0.9·0.8 + 0.4·0.05) / (0.2·0.8 + 0.4)
     if DATA.is_dir():
         assert "nltcs: average log-likelihood -6.0447644580 over 3,236 rows" in out
