@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -247,17 +247,8 @@ def _layer(circuit: Circuit, theta: torch.Tensor) -> LogProb:
 # -- the function and its derivative -------------------------------------------------------------------------
 
 
-class _Chart(Protocol):
-    """How a vector θ determines the numbers of a program: `TrainableParameters`, or `_Parts`."""
-
-    def numbers(self, theta: np.ndarray) -> tuple[np.ndarray, list[Matrices]]:
-        """All weights and matrices."""
-
-    def gradient(self, theta: np.ndarray, by_weights: np.ndarray, by_matrices: list[Matrices]) -> np.ndarray:
-        """The gradient with respect to θ, from those with respect to weights and matrices."""
-
-    def circuit(self, circuit: Circuit, theta: np.ndarray) -> Circuit:
-        """The circuit with the numbers of θ."""
+# How a vector θ determines the numbers of a program. (As text: `_Parts` comes later.)
+_Chart: TypeAlias = "TrainableParameters | _Parts"
 
 
 class _Prepared:

@@ -281,7 +281,8 @@ class _Items:
 
 def _read_items(node: Node, column: dict[str, int]) -> _Items | None:
     """The children as literals of distinct variables; None if they are not."""
-    columns, values, weights, shifts, logs = [], [], [], [], []
+    items: list[tuple[int, int, float, float]] = []  # column, value, weight, shift
+    logs: list[float] = []
     for f, y in zip(node.inside, node.outside, strict=True):
         found, other = _literal(f), _literal(y)
         if found is None or other is None:
@@ -289,22 +290,17 @@ def _read_items(node: Node, column: dict[str, int]) -> _Items | None:
         (name, value, log), (other_name, other_value, other_log) = found, other
         logs += [x for x in (log, other_log) if x > _LOG_ZERO]
         if (log == _LOG_ZERO) != (other_log == _LOG_ZERO) and not (name or other_name):
-            columns.append(-1)
-            values.append(int(other_log == _LOG_ZERO))
-            weights.append(log if other_log == _LOG_ZERO else 0.0)
-            shifts.append(0.0 if other_log == _LOG_ZERO else other_log)
+            items.append((-1, 1, log, 0.0) if other_log == _LOG_ZERO else (-1, 0, 0.0, other_log))
         elif name is not None and name == other_name and value != other_value and min(log, other_log) > _LOG_ZERO:
-            columns.append(column[name])
-            values.append(value)
-            weights.append(log - other_log)
-            shifts.append(other_log)
+            items.append((column[name], value, log - other_log, other_log))
         else:
             return None
-    used = [c for c in columns if c >= 0]
+    used = [item[0] for item in items if item[0] >= 0]
     if len(set(used)) < len(used):
         return None
     error = 8.0 * UNIT * sum(abs(x) + (1.0 if x else 0.25) for x in logs)
-    return _Items(np.array(columns, np.int64), np.array(values, np.int8), np.array(weights), math.fsum(shifts), error)
+    columns, values, weights, shifts = np.array(items, np.float64).reshape(-1, 4).T
+    return _Items(columns.astype(np.int64), values.astype(np.int8), weights, math.fsum(shifts), error)
 
 
 def _literal(node: Node) -> tuple[str | None, int, float] | None:

@@ -218,6 +218,7 @@ class TermSampler:
         self.circuit, self.rng = circuit, rng
         self.column = {name: i for i, name in enumerate(circuit.variables)}
         self.logs = _log_totals(circuit)
+        self._cumulative: dict[int, list[float]] = {}
 
     def negative_rows(self, count: int) -> np.ndarray:
         """At most this many assignments, from terms with a negative sign."""
@@ -273,10 +274,6 @@ class TermSampler:
             top = logs.max(initial=-np.inf)
             self._cumulative[i] = list(accumulate(np.exp(logs - top).tolist())) if np.isfinite(top) else []
         return self._cumulative[i]
-
-    @cached_property
-    def _cumulative(self) -> dict[int, list[float]]:
-        return {}
 
     def _draw_subset(self, node: Node, links: Sequence[int]) -> list[int]:
         """As many of the counted children as the size says, and any number of the others."""
