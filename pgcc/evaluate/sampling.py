@@ -198,16 +198,14 @@ class TopDown:
         return f"<TopDown: {self.program.slots} nodes{dets}>"
 
 
-def find_top_down(float64: Float64) -> TopDown | str:
-    """The sampler of a homogenized program; or, in words, why there is none."""
+def find_top_down(float64: Float64) -> TopDown | None:
+    """The sampler of a homogenized program; None if a number is negative, or a determinant may be."""
     program = float64.program
     if min(program.numbers, default=0) < 0 or any(a < 0 or b < 0 for a, b in program.leaf_numbers):
-        return "a number is negative"
+        return None
     sets = [find_set_sampler(structure) for structure in program.structures]
     found = [one for one in sets if one is not None]
-    if len(found) < len(sets):
-        return "a determinant is not known to be nonnegative"
-    return TopDown(float64, found)
+    return TopDown(float64, found) if len(found) == len(sets) else None
 
 
 def _nodes(program: Program, constants: Constants) -> Nodes:

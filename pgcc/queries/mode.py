@@ -20,11 +20,11 @@ from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, brief
 from pgcc.ir.numbers import UNIT, as_index
 from pgcc.kernels.announce import search_clock
-from pgcc.progress import Nothing, waiting
+from pgcc.progress import waiting
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.mode_parts import Structure, by_structure
 from pgcc.queries.mode_search import Search, greedy, neighbours
-from pgcc.queries.sampling import Drawn, find_sampler
+from pgcc.queries.sampling import draw
 from pgcc.validity.standing import by_signs
 
 # The most free variables with which a circuit is searched by marginals, although its structure has given a bound.
@@ -254,7 +254,7 @@ class _Finder:
     def _draw(self, codes: np.ndarray) -> np.ndarray:
         """A sample that agrees with the codes, which are possible."""
         out = np.empty((1, len(codes)), np.int8)
-        find_sampler(self.distribution).draw(codes, _SEED, 0, out, 1, Drawn(Nothing()))
+        draw(self.distribution, codes, _SEED, 0, out, 1, lambda _: None)
         return out[0]
 
     # -- several assignments -----------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -12,7 +12,6 @@ import numpy as np
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, SemanticsError, brief
 from pgcc.evaluate.parallel import MOST_ROWS, for_chunks
-from pgcc.evaluate.sampling import Ready, TopDown
 from pgcc.ir.numbers import as_index
 from pgcc.kernels.random import STATE, start_streams, uniforms
 from pgcc.progress import Bar, progress
@@ -44,20 +43,19 @@ def sample(distribution: Distribution, given: Evidence, n: Any, rng: Any = None)
     out = np.empty((given.rows, count, variables), np.int8)
     if not out.size:
         return out
-    sampler = find_sampler(distribution)
     threads, samples_at_once = distribution.threads, count >= _MANY
     with progress("drawing samples", given.rows * count, "sample") as bar:
-        told = Drawn(bar)
+        told = _Drawn(bar).more
 
         def draw_rows(rows: slice) -> None:
             for row in range(rows.start, rows.stop):
-                sampler.draw(codes[row], seed, row, out[row], threads if samples_at_once else 1, told)
+                draw(distribution, codes[row], seed, row, out[row], threads if samples_at_once else 1, told)
 
         for_chunks(given.rows, variables * count, 1 if samples_at_once else threads, draw_rows)
     return out
 
 
-class Drawn:
+class _Drawn:
     """The number of samples drawn so far, by all threads."""
 
     def __init__(self, bar: Bar):
@@ -70,61 +68,43 @@ class Drawn:
             self._bar.at(self._count)
 
 
-def find_sampler(distribution: Distribution) -> FromRoot | Sequential:
-    """The sampler that the circuit's structure allows: from the root down, or one variable after another."""
+def draw(
+    distribution: Distribution,
+    codes: np.ndarray,
+    seed: int,
+    row: int,
+    out: np.ndarray,
+    threads: int,
+    told: Callable[[int], None],
+) -> None:
+    """Fill `out` with samples given a row of possible evidence: from the root down, or one variable after another."""
     compiled = distribution.compiled
-    found = compiled.sampler if compiled.decomposable else "a product is not decomposable"
-    if isinstance(found, str):
-        return Sequential(distribution, found)
-    return FromRoot(distribution, found)
+    top_down = compiled.sampler if compiled.decomposable else None
+    ready = None if top_down is None else top_down.prepare(codes)
+    if top_down is None or ready is None:  # the circuit does not allow it, or float64 is not accurate enough
+        _draw_by_variable(replace(distribution, threads=threads), codes, seed, row, out)
+        told(len(out))
+        return
+
+    def draw_some(some: slice) -> None:
+        top_down.draw(ready, seed, row, some.start, out[some])
+        told(some.stop - some.start)
+
+    for_chunks(len(out), out.shape[1], threads, draw_some, most_rows=min(MOST_ROWS, ready.at_a_time))
 
 
-class FromRoot:
-    """Sample from the root down; for rows that float64 cannot prepare, one variable after another."""
-
-    def __init__(self, distribution: Distribution, top_down: TopDown):
-        self.distribution, self.top_down = distribution, top_down
-
-    def draw(self, codes: np.ndarray, seed: int, row: int, out: np.ndarray, threads: int, told: Drawn) -> None:
-        """Fill `out` with the samples of a row of possible evidence."""
-        ready = self.top_down.prepare(codes)
-        if ready is None:
-            Sequential(self.distribution, "float64 is not accurate enough").draw(codes, seed, row, out, threads, told)
-        else:
-            draw = partial(self._draw_some, ready, seed, row, out, told)
-            for_chunks(len(out), out.shape[1], threads, draw, most_rows=min(MOST_ROWS, ready.at_a_time))
-
-    def _draw_some(self, ready: Ready, seed: int, row: int, out: np.ndarray, told: Drawn, some: slice) -> None:
-        self.top_down.draw(ready, seed, row, some.start, out[some])
-        told.more(len(out[some]))
-
-    def __repr__(self) -> str:
-        return repr(self.top_down)
-
-
-class Sequential:
+def _draw_by_variable(distribution: Distribution, codes: np.ndarray, seed: int, row: int, out: np.ndarray) -> None:
     """Sample one variable after another, by certified Pr(X_i = 1 | the variables before it) of each distinct prefix."""
-
-    def __init__(self, distribution: Distribution, reason: str):
-        self.distribution, self.reason = distribution, reason
-
-    def draw(self, codes: np.ndarray, seed: int, row: int, out: np.ndarray, threads: int, told: Drawn) -> None:
-        """Fill `out` with the samples of a row of possible evidence."""
-        distribution = replace(self.distribution, threads=threads)
-        states, u = np.empty((len(out), STATE), np.uint64), np.empty(len(out))
-        start_streams(np.uint64(seed), row, 0, states)
-        prefixes, of = codes[None], np.zeros(len(out), np.int64)  # the distinct ones, and which one a sample has
-        for v in np.flatnonzero(codes < 0).tolist():
-            uniforms(states, u)
-            drawn = u < _posterior(distribution, prefixes, v)[of]
-            pairs, of = np.unique(2 * of + drawn, return_inverse=True)
-            prefixes = prefixes[pairs // 2]
-            prefixes[:, v] = pairs % 2
-        np.take(prefixes, of, axis=0, out=out)
-        told.more(len(out))
-
-    def __repr__(self) -> str:
-        return f"<Sequential: {len(self.distribution.variables)} variables, because {self.reason}>"
+    states, u = np.empty((len(out), STATE), np.uint64), np.empty(len(out))
+    start_streams(np.uint64(seed), row, 0, states)
+    prefixes, of = codes[None], np.zeros(len(out), np.int64)  # the distinct ones, and which one a sample has
+    for v in np.flatnonzero(codes < 0).tolist():
+        uniforms(states, u)
+        drawn = u < _posterior(distribution, prefixes, v)[of]
+        pairs, of = np.unique(2 * of + drawn, return_inverse=True)
+        prefixes = prefixes[pairs // 2]
+        prefixes[:, v] = pairs % 2
+    np.take(prefixes, of, axis=0, out=out)
 
 
 def _posterior(distribution: Distribution, prefixes: np.ndarray, v: int) -> np.ndarray:

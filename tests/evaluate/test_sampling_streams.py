@@ -11,7 +11,6 @@ import pgcc
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.evaluate.sampling import TopDown
 from pgcc.kernels.random import STATE, start_streams, uniforms
-from pgcc.queries.sampling import find_sampler
 from pgcc.testing import random_circuit, random_evidence
 
 SIGNED = "(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)"
@@ -174,8 +173,8 @@ def test_near_duplicates_that_are_both_in(kind, distance):
 
 
 def test_samplers_say_what_they_are():
-    found = {kind: repr(find_sampler(pgcc.compile(circuit)._distribution())) for kind, circuit in CIRCUITS.items()}
-    assert found["signed"] == "<Sequential: 3 variables, because a number is negative>"
+    found = {kind: repr(pgcc.compile(circuit)._compiled.sampler) for kind, circuit in CIRCUITS.items()}
+    assert found["signed"] == "None"
     assert found["dpp"] == "<TopDown: 8 nodes, determinants by eigenvectors>"
     assert found["tree"].endswith("determinants by random walks>")
 
