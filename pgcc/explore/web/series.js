@@ -180,7 +180,8 @@ export function* sizeSteps(evaluator, codes) {
   const inside = codes.reduce((count, code) => count + (code === IN ? 1 : 0), 0), probability = new Float64Array(codes.length + 1);
   const share = (m) => quotient({ m, e, x: 0 }, { ...value, x: 0 }).value;
   c.forEach((coefficient, k) => (probability[inside + k] = share(coefficient)));
-  return { probability, first: inside, last: inside + c.length - 1, error: share(x) + relativeError(value) + 4 * UNIT };
+  const most = probability.reduce((size, p) => Math.max(size, Math.abs(p)), 1), error = Math.abs(share(x)) + (relativeError(value) + 4 * UNIT) * most;
+  return { probability, first: inside, last: inside + c.length - 1, error };
 }
 
 /** The mean and the standard deviation of a distribution, and how far they may be off. */
