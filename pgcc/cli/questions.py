@@ -70,19 +70,15 @@ def marginals(args: argparse.Namespace) -> None:
         return [_named(model.variables, row) for row in (found[None] if isinstance(evidence, dict) else found)]
 
     if args.plot is not None:
-        _draw(args, model)
+        draw = plot.covariance if args.covariance else plot.marginals
+        plot.save(draw(model, _only_evidence(args)), args.plot)
     found = _each_answer(args, model, answers)
-    if args.json:
-        print_answers(found, as_json=True)
-    elif args.covariance:
+    if args.covariance and not args.json:
         for answer in found:
             rows = answer["covariance"].items()
             print_csv(["", *model.variables], ([name, *row.values()] for name, row in rows))
-    elif _is_single(args):
-        (answer,) = found
-        sys.stdout.writelines(f"{name}\t{p:.15g}\n" for name, p in answer["marginals"].items())
     else:
-        print_csv(model.variables, (answer["marginals"].values() for answer in found))
+        _print_lists(args, found, lambda answer: answer["marginals"], model.variables)
 
 
 def _named(names: tuple[str, ...], found: np.ndarray) -> dict[str, Any]:
@@ -90,11 +86,6 @@ def _named(names: tuple[str, ...], found: np.ndarray) -> dict[str, Any]:
         return {"marginals": dict(zip(names, found.tolist(), strict=True))}
     rows = (dict(zip(names, row, strict=True)) for row in found.tolist())
     return {"covariance": dict(zip(names, rows, strict=True))}
-
-
-def _draw(args: argparse.Namespace, model: Model) -> None:
-    draw = plot.covariance if args.covariance else plot.marginals
-    plot.save(draw(model, _only_evidence(args)), args.plot)
 
 
 # -- pgcc cardinality --------------------------------------------------------------------------------------------------
@@ -112,15 +103,9 @@ def cardinality(args: argparse.Namespace) -> None:
 
     if args.plot is not None:
         plot.save(plot.cardinality(model, _only_evidence(args), over=over), args.plot)
+    most = len(model.variables if over is None else over)
     found = _each_answer(args, model, answers)
-    if args.json:
-        print_answers(found, as_json=True)
-    elif _is_single(args):
-        (answer,) = found
-        sys.stdout.writelines(f"{k}\t{p:.15g}\n" for k, p in enumerate(answer["pmf"]))
-    else:
-        most = len(model.variables if over is None else over)
-        print_csv(range(most + 1), (answer["pmf"] for answer in found))
+    _print_lists(args, found, lambda answer: dict(enumerate(answer["pmf"])), range(most + 1))
 
 
 # -- pgcc sample -------------------------------------------------------------------------------------------------------
@@ -275,6 +260,19 @@ def _check_picture(args: argparse.Namespace) -> None:
 def _is_single(args: argparse.Namespace) -> bool:
     """Whether there is at most one piece of evidence."""
     return args.evidence is None and len(args.words) < 2
+
+
+def _print_lists(
+    args: argparse.Namespace, found: Iterator[Answer], numbers: Callable[[Answer], dict], names: Iterable[Any]
+) -> None:
+    """Print the numbers of an answer line by line, those of several answers as a table, or anything as JSON."""
+    if args.json:
+        print_answers(found, as_json=True)
+    elif _is_single(args):
+        (answer,) = found
+        sys.stdout.writelines(f"{name}\t{p:.15g}\n" for name, p in numbers(answer).items())
+    else:
+        print_csv(names, (numbers(answer).values() for answer in found))
 
 
 def _only_evidence(args: argparse.Namespace) -> dict[str, int]:
