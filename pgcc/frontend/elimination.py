@@ -149,42 +149,22 @@ def _kept(names: Sequence[str], keep: Iterable[str] | None) -> set[int]:
 
 
 def make_plan(count: int, scopes: Sequence[Sequence[int]], kept: set[int]) -> EliminationOrder:
-    """The cheaper of two min-fill plans, which break ties differently; a `WidthError` if it is too costly."""
-    ties = (1,) if len(kept) == count else (1, -1)
-    plans = [_try_plan(count, scopes, kept, tie) for tie in ties]
-    good = [plan for plan in plans if isinstance(plan, EliminationOrder)]
-    if not good:
-        width = min(plan for plan in plans if isinstance(plan, int))
-        raise WidthError(f"the induced width of a min-fill order is at least {width}: tables of {_power(width)}", width)
-    plan = min(good, key=lambda p: (p.entries, p.numbers))
-    if plan.entries > MOST_ENTRIES or plan.numbers > MOST_NUMBERS:
-        nodes = plan.entries > MOST_ENTRIES
-        size, limit = (plan.entries, MOST_ENTRIES) if nodes else (plan.numbers, MOST_NUMBERS)
-        raise WidthError(
-            f"the induced width of a min-fill order is {plan.width}: its tables of {'nodes' if nodes else 'numbers'} "
-            f"have {size:,} entries in all (the limit is {limit:,})",
-            plan.width,
-        )
-    return plan
-
-
-def _power(width: int) -> str:
-    return f"2^{width + 1} entries (the limit is 2^{MOST_NEIGHBOURS + 1})"
-
-
-def _try_plan(count: int, scopes: Sequence[Sequence[int]], kept: set[int], tie: int) -> EliminationOrder | int:
-    """A min-fill order with its cost, or, if it is too wide, a lower bound on its width."""
+    """A min-fill order with its cost; a `WidthError` if it is too costly."""
     graph = _InteractionGraph(count, scopes)
     order: list[int] = []
     neighbours: list[tuple[int, ...]] = []
     for group in (set(range(count)) - kept, kept):
-        smallest = _min_fill(graph, group, tie, order, neighbours)
-        if smallest is not None:
-            return smallest
+        _min_fill(graph, group, order, neighbours)
+    width, entries = max(map(len, neighbours), default=0), _entries(order, neighbours, kept)
     numbers = sum(2 << len(nbrs) for v, nbrs in zip(order, neighbours, strict=True) if v not in kept)
-    return EliminationOrder(
-        order, neighbours, max(map(len, neighbours), default=0), _entries(order, neighbours, kept), numbers
-    )
+    for what, size, limit in (("nodes", entries, MOST_ENTRIES), ("numbers", numbers, MOST_NUMBERS)):
+        if size > limit:
+            raise WidthError(
+                f"the induced width of a min-fill order is {width}: its tables of {what} have {size:,} entries in all "
+                f"(the limit is {limit:,})",
+                width,
+            )
+    return EliminationOrder(order, neighbours, width, entries, numbers)
 
 
 def _entries(order: list[int], neighbours: list[tuple[int, ...]], kept: set[int]) -> int:
@@ -231,16 +211,13 @@ class _InteractionGraph:
         return changed
 
 
-def _min_fill(
-    graph: _InteractionGraph, group: set[int], tie: int, order: list[int], neighbours: list[tuple[int, ...]]
-) -> int | None:
-    """Eliminate a group of variables. If all that remain have too many neighbours, return the smallest such number."""
+def _min_fill(graph: _InteractionGraph, group: set[int], order: list[int], neighbours: list[tuple[int, ...]]) -> None:
+    """Eliminate a group of variables; a `WidthError` if all that remain have too many neighbours."""
     fill = {v: graph.fill(v) for v in sorted(group)}
-    heap = [(f, tie * v) for v, f in fill.items() if f is not None]
+    heap = [(f, v) for v, f in fill.items() if f is not None]
     heapq.heapify(heap)
     while heap:
-        f, signed = heapq.heappop(heap)
-        v = tie * signed
+        f, v = heapq.heappop(heap)
         if fill.get(v) != f:
             continue  # an outdated entry
         del fill[v]
@@ -252,8 +229,14 @@ def _min_fill(
                 if now != fill[u]:
                     fill[u] = now
                     if now is not None:
-                        heapq.heappush(heap, (now, tie * u))
-    return min((len(graph.near[v]) for v in fill), default=None)
+                        heapq.heappush(heap, (now, u))
+    if fill:
+        width = min(len(graph.near[v]) for v in fill)
+        raise WidthError(
+            f"the induced width of a min-fill order is at least {width}: tables of 2^{width + 1} entries (the limit is "
+            f"2^{MOST_NEIGHBOURS + 1})",
+            width,
+        )
 
 
 # -- elimination --------------------------------------------------------------------------------------------
