@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pgcc.draw.labels import labelled_edges
 from pgcc.errors import PgccError, plural
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.names import hint
 from pgcc.ir.node import Node, Op
 
 Around = str | Node | Circuit | None
@@ -106,9 +107,9 @@ def _centres(circuit: Circuit, around: str | Node | Circuit) -> list[Node]:
     if isinstance(around, str):
         found = [node for node in circuit.order if node.op is Op.VAR and node.name == around]
         if not found:
-            names = ", ".join(circuit.variables[:8]) + (", …" if len(circuit.variables) > 8 else "")
             raise PgccError(
-                f"around={around!r}: no variable of that name occurs in the circuit; it has {names}", argument="around"
+                f"around={around!r}: no variable of that name occurs in the circuit{hint(around, circuit.variables)}",
+                argument="around",
             )
         return found
     centre = around.root if isinstance(around, Circuit) else around

@@ -71,11 +71,7 @@ class TermArithmetic:
         return self.allowed(power(value, k))
 
     def _times(self, a: Number, b: Number) -> Number:
-        if type(a) is int and a == 1:
-            return b
-        if type(a) is int and type(b) is int:
-            return self.allowed(a * b)
-        return self.allowed(mul(a, b))
+        return b if type(a) is int and a == 1 else self.allowed(mul(a, b))
 
     def allowed(self, value: Number) -> Number:
         """The number itself, or an error if it is too long or there have been too many long ones."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -160,7 +161,7 @@ def _listed_edges(G: Any, weight: str | None, function: str, directed: bool) -> 
     listed = need_sequence(G, f"{function} takes a networkx graph or a list of edges (u, v) or (u, v, weight)")
     nodes: dict[Hashable, None] = {}
     edges: list[Raw] = []
-    count: dict[Hashable, int] = {}
+    count = Counter[Hashable]()
     for i, edge in enumerate(listed):
         if not isinstance(edge, (tuple, list)) or len(edge) not in (2, 3):
             raise CircuitError(f"edge {i} is {edge!r}, not (u, v) or (u, v, weight)")
@@ -172,10 +173,14 @@ def _listed_edges(G: Any, weight: str | None, function: str, directed: bool) -> 
         given = edge[2] if len(edge) == 3 else 1
         if isinstance(given, Mapping):
             given = given.get(weight, 1)
-        pair = (u, v) if directed else frozenset((u, v))
-        edges.append((u, v, count.setdefault(pair, 0), 1 if weight is None else given))
-        count[pair] += 1
+        ends = _ends(u, v, directed)
+        edges.append((u, v, count[ends], 1 if weight is None else given))
+        count[ends] += 1
     return list(nodes), edges
+
+
+def _ends(u: Hashable, v: Hashable, directed: bool) -> Hashable:
+    return (u, v) if directed else frozenset((u, v))
 
 
 def _edge_name(u: Hashable, v: Hashable, directed: bool) -> str:
@@ -183,13 +188,10 @@ def _edge_name(u: Hashable, v: Hashable, directed: bool) -> str:
 
 
 def _labels(edges: Sequence[Raw], names: Names, directed: bool, multigraph: bool) -> list[str]:
-    between: dict[Hashable, int] = {}
-    for u, v, _, _ in edges:
-        pair = (u, v) if directed else frozenset((u, v))
-        between[pair] = between.get(pair, 0) + 1
+    between = Counter(_ends(u, v, directed) for u, v, _, _ in edges)
     labels: dict[str, tuple] = {}
     for u, v, key, _ in edges:
-        parallel = between[(u, v) if directed else frozenset((u, v))] > 1
+        parallel = between[_ends(u, v, directed)] > 1
         edge = (u, v, key) if multigraph or parallel else (u, v)
         default = _edge_name(u, v, directed) + (f"#{key}" if parallel else "")
         label = default if names is None else _named(names, edge, directed)

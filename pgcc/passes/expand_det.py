@@ -33,29 +33,30 @@ def expand_det(circuit: Circuit, sized_only: bool = False) -> Circuit:
     -4*a*b + (1 + 5*b)*(1 + a)
     """
 
-    def wanted(node: Node) -> bool:
-        return node.op is Op.DET and not (sized_only and node.size is None)
-
-    if not any(map(wanted, circuit.order)):
+    dets = _dets(circuit, sized_only)
+    if not dets:
         return circuit
     new: dict[Node, Node] = {}
     with collector_paused():
         for node in circuit.order:
             children = [new[c] for c in node.children]
-            new[node] = _expanded(node, children) if wanted(node) else rebuild(node, children)
+            new[node] = _expanded(node, children) if node in dets else rebuild(node, children)
         return Circuit(new[circuit.root], circuit.variables)
 
 
 def expand_small(circuit: Circuit, sized_only: bool = False) -> Circuit:
     """`expand_det`, simplified; an error where a determinant is too large to be expanded."""
-    dets = [n for n in circuit.order if n.op is Op.DET and not (sized_only and n.size is None)]
-    largest = max((n.matrices[0].shape[0] + len(n.inside) for n in dets), default=0)
+    largest = max((n.matrices[0].shape[0] + len(n.inside) for n in _dets(circuit, sized_only)), default=0)
     if largest > _MOST_EXPANDED:
         raise PgccError(
             f"polynomials in t would have to expand a determinant of {largest} rows into sums "
             f"and products (at most {_MOST_EXPANDED}): use another method, or a decomposable circuit"
         )
     return simplify(expand_det(circuit, sized_only))  # it may have become simpler
+
+
+def _dets(circuit: Circuit, sized_only: bool) -> set[Node]:
+    return {node for node in circuit.order if node.op is Op.DET and not (sized_only and node.size is None)}
 
 
 def _expanded(node: Node, children: list[Node]) -> Node:

@@ -370,7 +370,7 @@ def test_compile_passes_options_on(run):
         (["show", "--expr", "z", "z=1", "z=0"], "expected at most one piece of evidence, found 'z=0' too"),
         (["show", "--expr", "z", "--dot", "--json"], "not allowed with argument"),
         (["show", "--expr", "z", "--around", "z"], "add --plot PATH or --dot"),
-        (["show", "--expr", "z", "--dot", "--around", "y"], "no variable of that name occurs in the circuit; it has z"),
+        (["show", "--expr", "z", "--dot", "--around", "y"], "in the circuit: the variables are z"),
         (["compile", "--expr", "z", "z=1"], "unexpected 'z=1' (see pgcc compile --help)"),
         (["compile", "--expr", "z", "-o", "/no/such/x.py"], "/no/such/x.py cannot be written: No such file"),
         (["compile", "nosuch.pgc"], "nosuch.pgc: there is no such file"),
