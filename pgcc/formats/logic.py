@@ -80,6 +80,13 @@ class Lines:
             kind = "is cut off" if len(words) < count else "is too long"
             raise self.error(f"this line {kind}: it has {len(words)} words, and `{form}` has {count}")
 
+    def need_elements(self, words: list[str], element: str) -> None:
+        """A decision, `D id vtree count …`, has as many elements of this form as it says, and one at least."""
+        if len(words) < 4:
+            self.need_length(words, 4, "D id vtree elements …")
+        count = self.integer(words[3], "the number of elements", low=1)
+        self.need_length(words, 4 + len(element.split()) * count, f"D id vtree {count} {{{element}}}*")
+
     def need_header(self, name: str, form: str) -> tuple[list[str], Iterator[list[str]]]:
         """The first line, which starts with `name`, and the lines after it."""
         lines = iter(self)

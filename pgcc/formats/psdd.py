@@ -136,15 +136,11 @@ class _Reader:
         return self.build.weighted_sum((_exp(log_p), -math.expm1(log_p)), literals)
 
     def _decision(self, words: list[str]) -> None:
-        if len(words) < 4:
-            self.lines.need_length(words, 4, "D id vtree elements …")
-        count = self.lines.integer(words[3], "the number of elements", low=1)
-        if len(words) != 4 + 3 * count:
-            self.lines.need_length(words, 4 + 3 * count, f"D id vtree {count} " + "{prime sub log(weight)}*")
+        self.lines.need_elements(words, "prime sub log(weight)")
         children = words[4:]
         del children[2::3]  # the weights: primes and subs are left
         keys, nodes = self.nodes.get(children)
-        if count == 1 and words[6] in LOGS_OF_ONE:  # two thirds of all decisions
+        if len(keys) == 2 and words[6] in LOGS_OF_ONE:  # two thirds of all decisions
             node = self.build.product(nodes)
         else:
             elements = list(map(self.build.product, zip(nodes[::2], nodes[1::2], strict=True)))

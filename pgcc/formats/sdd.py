@@ -111,10 +111,7 @@ class _Reader:
         self.largest = max(self.largest, abs(literal))
 
     def _decision(self, words: list[str]) -> None:
-        if len(words) < 4:
-            self.lines.need_length(words, 4, "D id vtree elements …")
-        count = self.lines.integer(words[3], "the number of elements", low=1)
-        self.lines.need_length(words, 4 + 2 * count, f"D id vtree {count} " + "{prime sub}*")
+        self.lines.need_elements(words, "prime sub")
         keys, nodes = self.nodes.get(words[4:])
         elements = list(map(conjunction, zip(nodes[::2], nodes[1::2], strict=True)))
         self.nodes.add(words[1], disjunction(elements, self.lines), decision=True)

@@ -63,12 +63,7 @@ def find_negative(
     return _Descent(compiled, slack, seconds, rng, most).run()
 
 
-class _Found(Exception):  # noqa: N818 - not an error: the way out of the loops
-    def __init__(self, row: list[int], value: Fraction):
-        self.row, self.value = row, value
-
-
-class _Late(Exception):  # noqa: N818 - not an error: time is up, or enough coefficients were tried
+class _Done(Exception):  # noqa: N818 - not an error: one is found, time is up, or enough coefficients were tried
     pass
 
 
@@ -87,11 +82,8 @@ class _Descent:
             self._scores(np.array([[0] * self.n, [1] * self.n], np.int8))
             while True:
                 self._descend(self._starts())
-        except _Found as found:
-            self.result.row, self.result.value = found.row, found.value
-        except _Late:
-            pass
-        return self.result
+        except _Done:
+            return self.result
 
     def _starts(self) -> np.ndarray:
         """Starting points: half drawn from negative terms, half at random, of all densities."""
@@ -143,10 +135,10 @@ class _Descent:
     def _scores(self, rows: np.ndarray) -> np.ndarray:
         """(P − N) / (P + N) of every row, or a quotient with another denominator (see `_size`).
 
-        Raises _Found at a negative coefficient.
+        Raises _Done at a negative coefficient.
         """
         if time.monotonic() > self.end or self.result.looked_at + len(rows) > self.most:
-            raise _Late
+            raise _Done
         if not len(rows):
             return np.zeros(0)
         rows = np.ascontiguousarray(rows)
@@ -204,7 +196,8 @@ class _Descent:
             except PgccError:
                 return
             if value < -self.slack:
-                raise _Found(codes, value)
+                self.result.row, self.result.value = codes, value
+                raise _Done
             if value < 0 and (self.result.smallest is None or value < self.result.smallest):
                 self.result.smallest = value
 
