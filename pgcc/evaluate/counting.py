@@ -7,7 +7,6 @@ scaled numbers as coefficients (`rings.kernels.counting`; for determinants, `det
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -29,46 +28,6 @@ _MOST_COEFFICIENTS = 1 << 28
 _NO_DETS = (np.ones(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))
 
 Polynomial = tuple[np.ndarray, np.ndarray]  # mantissas, exponents of 2^256
-
-
-class Plan(NamedTuple):
-    """The lengths of the polynomials of a program, for one row of evidence.
-
-    Attributes
-    ----------
-    counted, free : int
-        The number of variables that are counted; and of those among them that are unobserved.
-    lengths, most, rounds, cuts : arrays
-        See `pgcc.rings.kernels.counting.Sizes`.
-    """
-
-    counted: int
-    free: int
-    lengths: np.ndarray
-    most: np.ndarray
-    rounds: np.ndarray
-    cuts: np.ndarray
-
-    def check(self) -> None:
-        """Make sure that memory suffices."""
-        if self.most.sum() > _MOST_COEFFICIENTS:
-            raise PrecisionError(
-                f"the distribution of a count of {self.counted} variables takes {int(self.most.sum()):,} coefficients "
-                "at a time: count fewer variables, or ask for its moments"
-            )
-
-
-def plan_counts(scaled: Scaled, codes: np.ndarray, counted: np.ndarray, det_lengths: np.ndarray = _NO_DETS[0]) -> Plan:
-    """Plan the polynomials of one row, before anything is cut off.
-
-    counted : for every variable, whether it is in T. det_lengths : the lengths of the determinants' polynomials.
-    """
-    program = scaled.program
-    lengths, most = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
-    rounds, cuts = np.zeros(program.slots), np.zeros(program.slots, np.int64)
-    sizes = lengths, most, rounds, cuts
-    plan_polynomials(instructions_of(program), scaled.constants, det_lengths, codes, counted, *sizes)
-    return Plan(int(counted.sum()), int((counted & (codes < 0)).sum()), *sizes)
 
 
 class Counting:
@@ -140,19 +99,25 @@ class Counting:
     ) -> tuple[list[Polynomial], float, float]:
         """The polynomials of value and magnitude, a bound on their relative rounding errors, and the share cut off."""
         program = self.scaled.program
-        code, constants = instructions_of(program), self.scaled.constants
-        plan = plan_counts(self.scaled, codes, counted, dets[0])
-        plan.check()
+        common = instructions_of(program), self.scaled.constants
+        lengths, most = np.empty(program.instructions, np.int64), np.empty(program.slots, np.int64)
+        rounds, all_cuts = np.zeros(program.slots), np.zeros(program.slots, np.int64)  # see `Sizes` of the kernels
+        plan_polynomials(*common, dets[0], codes, counted, lengths, most, rounds, all_cuts)
+        if most.sum() > _MOST_COEFFICIENTS:
+            raise PrecisionError(
+                f"the distribution of a count of {int(counted.sum())} variables takes {int(most.sum()):,} coefficients "
+                "at a time: count fewer variables, or ask for its moments"
+            )
         roots = np.array([program.value, program.magnitude])
-        out_m, out_e = np.zeros((2, plan.most[roots].max())), np.zeros((2, plan.most[roots].max()), np.int64)
+        out_m, out_e = np.zeros((2, most[roots].max())), np.zeros((2, most[roots].max()), np.int64)
         # the shares that factors lose add up only if no term is negative
-        cuts = int(plan.cuts[program.value])
+        cuts = int(all_cuts[program.value])
         cut = 0.0 if atol is None or program.signed else budget.of_cuts(atol, cuts)
-        run_polynomials(code, constants, Dets(*dets), codes, plan.lengths, plan.most, cut, roots, out_m, out_e)
+        run_polynomials(*common, Dets(*dets), codes, lengths, most, cut, roots, out_m, out_e)
         # the slot of the root may have held longer polynomials before
-        size = plan.free + 1
+        size = int((counted & (codes < 0)).sum()) + 1
         pair = [(out_m[r, :size], out_e[r, :size]) for r in range(2)]
-        return pair, rounding_bound(float(plan.rounds[roots].max())), 2.0 * cuts * cut
+        return pair, rounding_bound(float(rounds[roots].max())), 2.0 * cuts * cut
 
 
 def find_counting(scaled: Scaled, homogenized: Circuit, compile: Callable[[Circuit], Evaluator]) -> Counting:

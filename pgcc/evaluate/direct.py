@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from pgcc.certify import budget
@@ -111,8 +113,49 @@ class Float64:
         return out, lost[: len(evidence)]
 
 
-class Scaled:
-    """The evaluator over scaled numbers m · 2^(256·e): for rows that leave the range of doubles.
+class ScaledProgram:
+    """A program over scaled numbers m · 2^(256·e).
+
+    Parameters
+    ----------
+    float64 : Float64
+        The evaluator in float64, for its determinants.
+    program : Program
+        The program; values may share slots.
+    roots : slots
+        The results, and their magnitudes.
+    """
+
+    def __init__(self, float64: Float64, program: Program, roots: Sequence[int] | np.ndarray):
+        self.float64, self.program, self.roots = float64, program, np.array(roots)
+
+    @cached_property
+    def constants(self) -> Constants:
+        """Weights and leaves as scaled numbers."""
+        return split_constants(self.program)
+
+    @cached_property
+    def gamma(self) -> float:
+        """The relative error by rounding, relative to magnitudes. Scaled numbers do not underflow."""
+        return gamma_of(self.program, self.roots)
+
+    def run(self, evidence: np.ndarray, rtol: float) -> tuple[np.ndarray, np.ndarray]:
+        """Mantissas and exponents of the results, roots × rows."""
+        staged, shape = self.float64.staged, (len(self.roots), len(evidence))
+        mantissas, exponents = np.empty(shape), np.empty(shape, np.int64)
+        common = instructions_of(self.program), self.constants
+        rows = (evidence, self.roots, mantissas, exponents, self.program.slots)
+        if staged is None:
+            run_scaled(*common, *rows)
+        else:
+            wanted = budget.of_determinant(rtol)
+            staged.dets.refine(wanted)
+            run_scaled_staged(*common, staged.determinants(wanted), *rows)
+        return mantissas, exponents
+
+
+class Scaled(ScaledProgram):
+    """The evaluator over scaled numbers: for rows that leave the range of doubles.
 
     Parameters
     ----------
@@ -121,43 +164,19 @@ class Scaled:
     """
 
     def __init__(self, float64: Float64):
-        self.float64 = float64
-
-    @cached_property
-    def program(self) -> Program:
-        """The program with shared slots."""
-        return schedule(self.float64.program)
-
-    @cached_property
-    def constants(self) -> Constants:
-        """Weights and leaves as scaled numbers."""
-        return split_constants(self.program)
-
-    @cached_property
-    def _gamma(self) -> float:
-        """The relative error by rounding, relative to magnitudes. Scaled numbers do not underflow."""
-        return gamma_of(self.program, (self.program.value, self.program.magnitude))
+        program = schedule(float64.program)
+        super().__init__(float64, program, (program.value, program.magnitude))
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Values:
         """Values for int8 rows of evidence (1, 0, −1)."""
-        program, staged = self.program, self.float64.staged
-        roots = np.array([program.value, program.magnitude])
-        mantissas, exponents = np.empty((2, len(evidence))), np.empty((2, len(evidence)), np.int64)
-        common = instructions_of(program), self.constants
-        rows = (evidence, roots, mantissas, exponents, program.slots)
-        if staged is None:
-            run_scaled(*common, *rows)
-        else:
-            wanted = budget.of_determinant(rtol)
-            staged.dets.refine(wanted)
-            run_scaled_staged(*common, staged.determinants(wanted), *rows)
+        mantissas, exponents = self.run(evidence, rtol)
         # The magnitude with the exponent of the value. If they are more than the range of doubles apart, it becomes inf
         # (then nothing is known) or 0.
         gap = np.clip(exponents[1] - exponents[0], -3, 3) * RADIX
         with np.errstate(over="ignore", invalid="ignore"):
             magnitude = np.ldexp(mantissas[1], gap.astype(np.int32))
         bound = np.empty(len(evidence))
-        certify(mantissas[0], magnitude, self._gamma, 0.0, bound)
+        certify(mantissas[0], magnitude, self.gamma, 0.0, bound)
         mantissa, binary = np.frexp(mantissas[0])
         exponent = np.where(mantissa == 0.0, 0, exponents[0] * RADIX + binary)
         return Values(mantissa, exponent, bound)

@@ -11,17 +11,15 @@ from collections.abc import Callable
 import numpy as np
 
 from pgcc.certify import budget
-from pgcc.certify.certificate import gamma_of
 from pgcc.determinants.marginals import StagedMarginals, has_partials
-from pgcc.evaluate.direct import Float64, split_constants
-from pgcc.kernels.walk import instructions_of
+from pgcc.evaluate.direct import Float64, ScaledProgram
 from pgcc.locks import cached_property
 from pgcc.program.program import ARITHMETIC, Program
 from pgcc.program.reverse import result_slots, reverse
 from pgcc.program.schedule import schedule
 from pgcc.rings.float64.kernels.evidence import STEP
 from pgcc.rings.float64.loop import Loop
-from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled
+from pgcc.rings.kernels.scaled import RADIX
 from pgcc.rings.posteriors import Posteriors, read_posteriors, shares
 from pgcc.rings.values import Values
 
@@ -43,7 +41,7 @@ def find_reverse(float64: Float64) -> Reverse | StagedMarginals | None:
 
 def find_scaled_reverse(float64: Float64) -> ScaledReverse | None:
     """The reverse pass over scaled numbers; None if there are determinants."""
-    return None if float64.program.has_det else ScaledReverse(float64.program)
+    return None if float64.program.has_det else ScaledReverse(float64)
 
 
 class Reverse:
@@ -67,42 +65,26 @@ class Reverse:
         return found
 
 
-class ScaledReverse:
-    """All marginals of a homogenized program without determinants, over scaled numbers."""
+class ScaledReverse(ScaledProgram):
+    """All marginals of a homogenized program without determinants, over scaled numbers: a reverse pass by adjoints."""
 
-    def __init__(self, program: Program):
-        self.forward = program
-
-    @cached_property
-    def program(self) -> Program:
-        """The reverse pass by adjoints, with shared slots."""
-        return schedule(reverse(self.forward).expect(*ARITHMETIC))
-
-    @cached_property
-    def constants(self) -> Constants:
-        """Weights and leaves as scaled numbers."""
-        return split_constants(self.program)
-
-    @cached_property
-    def _gamma(self) -> float:
-        return gamma_of(self.program, result_slots(self.program))
+    def __init__(self, float64: Float64):
+        program = schedule(reverse(float64.program).expect(*ARITHMETIC))
+        super().__init__(float64, program, result_slots(program))
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:
         """Posteriors for int8 rows of evidence (1, 0, −1)."""
         found, floor = Posteriors.empty(*evidence.shape), np.zeros(len(evidence))
-        read_posteriors(self._run(evidence), evidence, self.forward.signed, self._gamma, floor, rtol, found)
+        read = self._near_one(*self.run(evidence, rtol), evidence.shape[1])
+        read_posteriors(read, evidence, self.float64.program.signed, self.gamma, floor, rtol, found)
         return found
 
-    def _run(self, evidence: np.ndarray) -> np.ndarray:
-        """The results of the reverse pass; each row is divided by a power of two, so that its root is about 2^512.
+    @staticmethod
+    def _near_one(mantissas: np.ndarray, exponents: np.ndarray, root: int) -> np.ndarray:
+        """The results as doubles; each row is divided by a power of two, so that its root is about 2^512.
 
         What is so small that it loses digits here is too small for a double once it is divided by the root.
         """
-        program, read = self.program, result_slots(self.program)
-        mantissas, exponents = np.empty((len(read), len(evidence))), np.empty((len(read), len(evidence)), np.int64)
-        code = instructions_of(program)
-        run_scaled(code, self.constants, evidence, read, mantissas, exponents, program.slots)
-        root = evidence.shape[1]
         gap = np.clip(exponents - exponents[root], -16, 8) * RADIX - np.frexp(mantissas[root])[1] + 512
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(mantissas, gap.astype(np.int32))

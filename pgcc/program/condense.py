@@ -28,13 +28,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from pgcc.collector import collector_paused
 from pgcc.ir.flat import spread, starts
-from pgcc.ir.numbers import Number
 from pgcc.program.dependence import needed_slots
 from pgcc.program.program import ARITHMETIC, LEAF, LOOKUP, MOST_VARIABLES, PAIR, TIMES, Code, Program
 from pgcc.program.schedule import share_slots
@@ -154,40 +152,6 @@ def condense(program: Program, kept: Sequence[int]) -> Condensed:
         return _Condenser(program, kept).run()
 
 
-class _Listing(NamedTuple):
-    """Instructions in columns (see `Code.assemble`), which can be concatenated and sorted.
-
-    value : by instruction, the slot that it writes, in the program that is condensed; args are slots of this, too.
-    weights : positions in the weights of this program.
-    """
-
-    op: np.ndarray
-    value: np.ndarray
-    lengths: np.ndarray
-    args: np.ndarray
-    counts: np.ndarray
-    weights: np.ndarray
-
-    def in_order(self, order: np.ndarray) -> _Listing:
-        """The same instructions in another order."""
-        first_arg, first_weight = starts(self.lengths)[order], starts(self.counts)[order]
-        lengths, counts = self.lengths[order], self.counts[order]
-        args, weights = self.args[spread(first_arg, lengths)], self.weights[spread(first_weight, counts)]
-        return _Listing(self.op[order], self.value[order], lengths, args, counts, weights)
-
-    def code(self, weights: np.ndarray, numbers: Sequence[Number], slots: int) -> Code:
-        """The instructions as code; weights, numbers : those of the program that is condensed."""
-        op, value, lengths, args, counts, used = self
-        picked = [numbers[w] for w in used.tolist()]
-        return Code.assemble(op, value, lengths, args, counts, weights[used], picked, slots)
-
-
-def _looking_up(op: int, values: np.ndarray) -> _Listing:
-    """An instruction PAIR or LOOKUP for every one of some values, which reads the table with the same number."""
-    count, nothing = len(values), np.zeros(len(values), np.int64)
-    return _Listing(np.full(count, op), values, nothing + 1, np.arange(count), nothing, nothing[:0])
-
-
 class _Condenser:
     """Instructions are known by position, values by slot, scopes by their place in `scopes`.
 
@@ -215,8 +179,8 @@ class _Condenser:
         wide = wide[np.argsort(size[size > 2], kind="stable")]
         pairs, joint = _numbered(self.scope[narrow])
         scopes, wide_scope = _numbered(self.scope[wide])
-        listing = self._in_best_order(_looking_up(PAIR, narrow), _looking_up(LOOKUP, wide), self._computing(computed))
-        code, kept = share_slots(self._code(listing, self.program.slots), self.kept)
+        lookups = self._looking_up(PAIR, narrow).followed_by(self._looking_up(LOOKUP, wide))
+        code, kept = share_slots(self._in_best_order(lookups.followed_by(self._computing(computed))), self.kept)
         by_size = [(k, wide[self.sizes[self.scope[wide]] == k]) for k in range(3, MOST_VARIABLES + 1)]
         return Condensed(
             **code.columns,
@@ -259,8 +223,7 @@ class _Condenser:
         leaves = program.args[program.start[which[leaf]]]
         counts = np.diff(program.first_weight)[which]
         weights = spread(program.first_weight[which], counts)
-        listing = _Listing(program.op[which], np.arange(len(copies)), lengths, args, counts, weights)
-        code = self._code(listing, len(copies))
+        code = self._code(program.op[which], np.arange(len(copies)), lengths, args, counts, weights, len(copies))
         table = Program(
             **code.columns,
             leaf_variable=_lowest_bit(places[leaf]).astype(np.int32),
@@ -312,7 +275,12 @@ class _Condenser:
 
     # -- instructions -------------------------------------------------------------------------------
 
-    def _computing(self, computed: np.ndarray) -> _Listing:
+    def _looking_up(self, op: int, values: np.ndarray) -> Code:
+        """An instruction PAIR or LOOKUP for every one of some values, which reads the table with the same number."""
+        count, none = len(values), np.zeros(len(values), np.int64)
+        return self._code(np.full(count, op), values, none + 1, np.arange(count), none, none[:0], self.program.slots)
+
+    def _computing(self, computed: np.ndarray) -> Code:
         """These instructions with products in place.
 
         The terms of a SUM are then: its terms w·x, but without products in place; terms w·x·y for these products; the
@@ -342,7 +310,7 @@ class _Condenser:
         group_of_weight[weights - program.first_weight[which][of_weight] < alone[of_weight]] = group[single]
         weights = weights[np.argsort(3 * of_weight + group_of_weight, kind="stable")]
         lengths = lengths + np.bincount(owner[order][product], minlength=len(which))
-        return _Listing(program.op[which], program.target[which].astype(np.int64), lengths, args, counts, weights)
+        return self._code(program.op[which], program.target[which], lengths, args, counts, weights, program.slots)
 
     def _products_in_place(self, computed: np.ndarray) -> np.ndarray:
         """By slot, whether it is a product of two that is read only by terms w·x of sums, at most `_MOST_READERS`."""
@@ -357,10 +325,9 @@ class _Condenser:
         in_place[program.target[computed[(program.op[computed] == TIMES) & (lengths == 2)]]] = True
         return in_place & (readers <= _MOST_READERS)
 
-    def _in_best_order(self, *listings: _Listing) -> _Listing:
-        """All instructions, in the one of the `_orders` that needs fewest slots."""
-        listing = _Listing(*map(np.concatenate, zip(*listings, strict=True)))
-        return listing.in_order(min(self._orders(listing.value), key=lambda order: self._slots_needed(listing, order)))
+    def _in_best_order(self, code: Code) -> Code:
+        """The instructions in the one of the `_orders` that needs fewest slots."""
+        return code.select(min(self._orders(code.target), key=lambda order: self._slots_needed(code, order)))
 
     def _orders(self, values: np.ndarray) -> list[np.ndarray]:
         """Orders of the instructions that write these values: that of the program, and the order by scope."""
@@ -380,21 +347,27 @@ class _Condenser:
         back, own = of >= 0, span[:, np.maximum(of, 0)]
         return np.where(back, own[0], -low), np.where(back, -own[1], high), np.where(of == -2, 2, back)
 
-    def _slots_needed(self, listing: _Listing, order: np.ndarray) -> int:
+    def _slots_needed(self, code: Code, order: np.ndarray) -> int:
         """The largest number of values alive at the same time, if the instructions are run in this order."""
         count = len(order)
         time = np.empty(count, np.int64)
         time[order] = np.arange(count)
-        reads = np.repeat((listing.op != PAIR) & (listing.op != LOOKUP), listing.lengths)
         last_read = np.full(self.program.slots, count)  # a value that nobody reads stays, as do those that are kept
-        last_read[listing.args[reads]] = -1
-        np.maximum.at(last_read, listing.args[reads], np.repeat(time, listing.lengths)[reads])
+        read = code.args[code.is_slot]
+        last_read[read] = -1
+        np.maximum.at(last_read, read, np.repeat(time, code.arity))
         last_read[self.kept] = count
-        deaths = np.bincount(last_read[listing.value], minlength=count + 1)
+        deaths = np.bincount(last_read[code.target], minlength=count + 1)
         return int((np.arange(1, count + 1) - np.cumsum(deaths[:count]) + deaths[:count]).max(initial=0))
 
-    def _code(self, listing: _Listing, slots: int) -> Code:
-        return listing.code(self.program.weights, self.program.numbers, slots)
+    def _code(
+        self, op: np.ndarray, target: np.ndarray, lengths: np.ndarray, args: np.ndarray, counts: np.ndarray,
+        weights: np.ndarray, slots: int,
+    ) -> Code:  # fmt: skip
+        """Code from columns (see `Code.assemble`), with the weights at these positions in the program."""
+        program = self.program
+        numbers = [program.numbers[w] for w in weights.tolist()]
+        return Code.assemble(op, target, lengths, args, counts, program.weights[weights], numbers, slots)
 
 
 def _spans(program: Program) -> np.ndarray:

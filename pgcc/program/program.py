@@ -137,7 +137,9 @@ class Code:
         return {field.name: getattr(self, field.name) for field in fields(Code)}
 
     def select(self, keep: np.ndarray) -> Self:
-        """Only the instructions with keep[i], in the same order. Slots, leaves and determinants keep their numbers.
+        """Only some instructions. Slots, leaves and determinants keep their numbers.
+
+        keep : which of them, in the same order (a mask), or their positions in another order.
 
         >>> import pgcc
         >>> from pgcc.program.lower import lower
