@@ -147,12 +147,10 @@ def fill_base(layout, minor, children, masks, row, lane, scratch):
     phis, scales, gaps = det.phi, det.scale[form], det.gap
     positive = _list_bits(masks[0 if form == FREE else 2], row, index, 0)
     count = _list_bits(masks[1], row, index, positive) if form == FREE else positive
-    if symmetric:
-        _fill_triangle(data, table, k, index, count, lane, matrix)
-    else:
-        _fill_off_diagonal(data, table, k, q, index, count, lane, matrix)
-        for i in range(count):
-            matrix[i * (q + 1) * LANES + lane] = data[table + index[i] * (k + 1)]
+    for i in range(count):
+        at, here = (i * (i + 1) // 2 if symmetric else i * q) * LANES + lane, table + index[i] * k
+        for j in range(i + 1 if symmetric else count):
+            matrix[at + j * LANES] = data[here + index[j]]
     at = lane
     for i in range(count):
         c = index[i]
@@ -172,27 +170,6 @@ def _list_bits(words, row, index, count):
             bits &= bits - np.uint64(1)
             count += 1
     return count
-
-
-@bare_kernel
-def _fill_off_diagonal(data, table, k, q, index, count, lane, matrix):
-    """The off-diagonal entries of the kernel."""
-    for i in range(count):
-        at, here = i * q * LANES + lane, table + index[i] * k
-        for j in range(count):
-            if j != i:
-                matrix[at + j * LANES] = data[here + index[j]]
-
-
-@bare_kernel
-def _fill_triangle(data, table, k, index, count, lane, matrix):
-    """The lower triangle of the kernel, with its diagonal."""
-    at = lane
-    for i in range(count):
-        here = table + index[i] * k
-        for j in range(i + 1):
-            matrix[at] = data[here + index[j]]
-            at += LANES
 
 
 @bare_kernel

@@ -137,34 +137,28 @@ def _choose_forms(layout, d, children, chosen, found):
     mantissa[:rows], exponent[:rows], error[:rows] = 0.0, 0, math.inf
     missed, total_is_known = False, layout.bases[BASES * d + FREE, 2] < math.inf
     has_free, may_miss = det.has[FREE] == 1 and not det.prefers_trees, not det.prefers_trees
-    best_form, largest = -1, 0  # the choice for the row before, which is reused if the counts are the same
-    inner_before, outer_before, observed_before = -1, -1, -1
     for row in range(rows):
-        inner, outer, observed = known[RANK, row], known[OUT, row], known[FREE, row]
+        inner, observed = known[RANK, row], known[FREE, row]
         form[row], size[row] = -1, 0
         if unknown[row]:
             continue
         if zero[row] or inner > r:  # an impossible child, or more vectors than dimensions: the value is 0
             error[row] = 0.0
             continue
-        if inner != inner_before or outer != outer_before or observed != observed_before:
-            inner_before, outer_before, observed_before = inner, outer, observed
-            known[RANK, row] += r
-            known[TREES, row] = r - inner
-            best, best_form, largest = math.inf, -1, 0
-            # Answers must not depend on earlier queries, which decide when the base FREE is computed. So FREE comes
-            # last and is taken only if it is strictly cheaper; where nothing is observed, the total is the answer
-            # without it.
-            for step in range(1, FORMS + 1):
-                candidate = (FREE + step) % FORMS
-                has = has_free or (observed == 0 and total_is_known) if candidate == FREE else det.has[candidate] == 1
-                if has:
-                    here = cost_of(candidate, known[candidate, row], r, k)
-                    if here < best:
-                        best, best_form, largest = here, candidate, known[candidate, row]
-            if may_miss and not has_free and (observed > 0 or best == math.inf):
-                missed |= cost_of(FREE, observed, r, k) < best
-        form[row], size[row] = best_form, largest
+        known[RANK, row] += r
+        known[TREES, row] = r - inner
+        best = math.inf
+        # Answers must not depend on earlier queries, which decide when the base FREE is computed. So FREE comes last
+        # and is taken only if it is strictly cheaper; where nothing is observed, the total is the answer without it.
+        for step in range(1, FORMS + 1):
+            candidate = (FREE + step) % FORMS
+            has = has_free or (observed == 0 and total_is_known) if candidate == FREE else det.has[candidate] == 1
+            if has:
+                here = cost_of(candidate, known[candidate, row], r, k)
+                if here < best:
+                    best, form[row], size[row] = here, candidate, known[candidate, row]
+        if may_miss and not has_free and (observed > 0 or best == math.inf):
+            missed |= cost_of(FREE, observed, r, k) < best
     return missed
 
 
@@ -185,21 +179,15 @@ def _keep_uncertain(layout, d, form, error, wanted):
 @kernel
 def _by_form_and_size(form, size, base):
     """The rows with a form other than TREES, sorted by form and then by size; and the largest size."""
-    rows, same = len(form), 0 <= form[0] < TREES
-    for row in range(1, rows):
-        same &= form[row] == form[0] and size[row] == size[0]
-    if same:
-        return np.arange(rows), size[0]
-    # counting sort
-    start, largest = np.zeros(TREES * base + 1, np.int64), 0
-    for row in range(rows):
+    start, largest = np.zeros(TREES * base + 1, np.int64), 0  # of a counting sort
+    for row in range(len(form)):
         if 0 <= form[row] < TREES:
             start[form[row] * base + size[row] + 1] += 1
             largest = max(largest, size[row])
     for key in range(TREES * base):
         start[key + 1] += start[key]
     order = np.empty(start[-1], np.int64)
-    for row in range(rows):
+    for row in range(len(form)):
         if 0 <= form[row] < TREES:
             key = form[row] * base + size[row]
             order[start[key]] = row
