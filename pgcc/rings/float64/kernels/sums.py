@@ -16,7 +16,8 @@ def add_values(args, first, last, weights, k, lanes, work, at, fresh):
     """work[at…] = Σ w·x for the slots x of args[first:last] and the weights from k on; added to it if not `fresh`."""
     while last - first >= 4:
         x0, x1, x2, x3 = _four(args, first, lanes)
-        w0, w1, w2, w3 = _weights(weights, k)
+        w0, w1 = splat(weights[k]), splat(weights[k + 1])
+        w2, w3 = splat(weights[k + 2]), splat(weights[k + 3])
         for lane in range(0, lanes, 8):
             a = muladd(w0, load(work, x0 + lane), _old(work, at + lane, fresh))
             a = muladd(w1, load(work, x1 + lane), a)
@@ -33,16 +34,6 @@ def add_values(args, first, last, weights, k, lanes, work, at, fresh):
 @inlined_kernel
 def add_products(args, first, last, weights, k, lanes, work, at, fresh):
     """The same with Σ w·x·y, for pairs of slots x, y."""
-    while last - first >= 8:
-        x0, y0, x1, y1 = _four(args, first, lanes)
-        x2, y2, x3, y3 = _four(args, first + 4, lanes)
-        w0, w1, w2, w3 = _weights(weights, k)
-        for lane in range(0, lanes, 8):
-            a = muladd(w0, mul(load(work, x0 + lane), load(work, y0 + lane)), _old(work, at + lane, fresh))
-            a = muladd(w1, mul(load(work, x1 + lane), load(work, y1 + lane)), a)
-            a = muladd(w2, mul(load(work, x2 + lane), load(work, y2 + lane)), a)
-            store(work, at + lane, muladd(w3, mul(load(work, x3 + lane), load(work, y3 + lane)), a))
-        first, k, fresh = first + 8, k + 4, False
     while last - first >= 4:
         x0, y0, x1, y1 = _four(args, first, lanes)
         w0, w1 = splat(weights[k]), splat(weights[k + 1])
@@ -97,14 +88,4 @@ def _four(args, first, lanes):
         args[first + 1] * lanes,
         args[first + 2] * lanes,
         args[first + 3] * lanes,
-    )
-
-
-@inlined_kernel
-def _weights(weights, k):
-    return (
-        splat(weights[k]),
-        splat(weights[k + 1]),
-        splat(weights[k + 2]),
-        splat(weights[k + 3]),
     )
