@@ -35,7 +35,7 @@ _MOST_POINTS = 1 << 12
 
 
 class PointDifferentiator(Differentiator):
-    """A program and its reverse pass at points.
+    """A program and its reverse pass at complex points.
 
     Parameters
     ----------
@@ -47,24 +47,11 @@ class PointDifferentiator(Differentiator):
 
     def __init__(self, program: Program, homogeneous: bool):
         super().__init__(program)
-        self.homogeneous = homogeneous
-
-    @property
-    def points(self) -> PointGradients:
-        """The reverse pass at points."""
-        return PointGradients(self)
-
-
-class PointGradients:
-    """The reverse pass of a program at complex points."""
-
-    def __init__(self, differentiator: PointDifferentiator):
-        self.differentiator = differentiator
-        self.program, self.homogeneous = differentiator.program, differentiator.homogeneous
+        self.homogeneous, self.points = homogeneous, self  # the rung "points" runs in it
 
     def evaluate(self, rows: WeightedRows, rtol: float) -> Gradients:
         """The gradients of all rows, one row after another; `spread` is an estimate of their errors."""
-        found, numbers = self.differentiator.zeros(len(rows))
+        found, numbers = self.zeros(len(rows))
         for row, (codes, share) in enumerate(zip(rows.codes, rows.share, strict=True)):
             halves = [self._coefficients(codes, turn) for turn in (0.0, 0.5)]
             root = sum(half[0] for half in halves) / 2
@@ -83,13 +70,12 @@ class PointGradients:
         """[t^|A|] of the value, and of its derivatives by the numbers and matrices, in the order of `evaluate`."""
         wanted = 0 if self.homogeneous else int((codes == 1).sum())
         points, shares = circle(partial(self._magnitudes, codes), self._degree(codes), wanted, turn)
-        of = self.differentiator
-        work, derivatives = self._values(of.reversed, codes, points, turn)
+        work, derivatives = self._values(self.reversed, codes, points, turn)
         numbers = np.zeros(len(self.program.weights) + self.program.slots)
-        numbers[of.place] = ((work[of.above] * work[of.child]) @ shares).real
+        numbers[self.place] = ((work[self.above] * work[self.child]) @ shares).real
         result = [numbers]
         for which, derivative in enumerate(derivatives):
-            above = work[of.adjoint[self._slot_of[which]]] * shares
+            above = work[self.adjoint[self._slot_of[which]]] * shares
             result += [np.tensordot(above, part, 1).real for part in derivative.by_matrices]
         return float((work[self.program.value] @ shares).real), result
 
@@ -112,7 +98,7 @@ class PointGradients:
         self, program: Program, codes: np.ndarray, points: np.ndarray, turn: float
     ) -> tuple[np.ndarray, list[Derivatives]]:
         """All slots of the program, or of its reverse pass, at points; and the derivatives of its determinants."""
-        system = _AtPoints(self.differentiator, program, self._leaves(program, codes, points), len(points), turn)
+        system = _AtPoints(self, program, self._leaves(program, codes, points), len(points), turn)
         with np.errstate(all="ignore"):
             walk_in_python(program, system)
         return system.work, system.derivatives
