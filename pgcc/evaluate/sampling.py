@@ -50,8 +50,8 @@ class Ready:
     ----------
     codes : int8 array
         The row of evidence.
-    live, cumulative, one : arrays
-        The probabilities of all choices (see `Choices`).
+    choices : Choices
+        The probabilities of all choices.
     sets : Sets
         The tables of the determinants (see `lay_out`).
     steps : int
@@ -59,16 +59,14 @@ class Ready:
     """
 
     codes: np.ndarray
-    live: np.ndarray
-    cumulative: np.ndarray
-    one: np.ndarray
+    choices: Choices
     sets: Sets
     steps: int
 
     @property
     def size(self) -> int:
         """The number of numbers in the tables."""
-        return len(self.live) + len(self.cumulative) + len(self.sets.reals)
+        return len(self.choices.live) + len(self.choices.cumulative) + len(self.sets.reals)
 
     @property
     def work(self) -> int:
@@ -125,23 +123,22 @@ class TopDown:
 
     def draw(self, ready: Ready, seed: int, row: int, begin: int, out: np.ndarray) -> None:
         """Write samples number begin, begin + 1, … of the stream of a row to `out`."""
-        choices, stream = Choices(ready.live, ready.cumulative, ready.one), Stream(np.uint64(seed), row, begin)
+        stream = Stream(np.uint64(seed), row, begin)
         # random walks may be far longer than the circuit is large
         with tier(ready.work * len(out)) if ready.steps else nullcontext():
-            walk_down(self.nodes.links, self.program.value, choices, ready.sets, ready.codes, stream, out)
+            walk_down(self.nodes.links, self.program.value, ready.choices, ready.sets, ready.codes, stream, out)
 
     def _prepare(self, codes: np.ndarray) -> Ready | None:
         links, numbers = self.nodes
         values = self._values(codes)
         if values is None:
             return None
-        live, one = np.zeros(len(links.kind), np.uint8), np.zeros(len(links.kind))
-        cumulative = np.zeros(len(links.left))
-        choices = Choices(live, cumulative, one)
+        nodes = len(links.kind)
+        choices = Choices(np.zeros(nodes, np.uint8), np.zeros(len(links.left)), np.zeros(nodes))
         choice_tables(links, numbers, codes, *values, choices)
         tables: list[Tables | None] = [None] * len(self.sets)
         if self.sets:
-            reached = np.zeros_like(live)
+            reached = np.zeros_like(choices.live)
             mark_reached(links, choices, self.program.value, reached)
             for s in np.flatnonzero((links.kind == DET) & (reached == 1)).tolist():
                 found = self._tables(s, *values)
@@ -149,7 +146,7 @@ class TopDown:
                     return None
                 tables[links.which[s]] = found
         steps = sum(found.steps for found in tables if found is not None)
-        return Ready(codes.copy(), live, cumulative, one, lay_out(tables), steps)
+        return Ready(codes.copy(), choices, lay_out(tables), steps)
 
     def _values(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """The values of all nodes as scaled numbers m · 2^(256·e); None if a determinant is not accurate enough."""

@@ -11,7 +11,7 @@ from typing import Any
 from llvmlite import binding
 from numba import typeof, types
 from numba.core import serialize
-from numba.core.caching import _Cache as Cache
+from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import rtsys
@@ -20,17 +20,7 @@ from numba.extending import models, register_model
 
 from pgcc.locks import fork_waits_for
 
-__all__ = [
-    "Cache",
-    "KernelType",
-    "SeparateKernelType",
-    "can_be_kept",
-    "define",
-    "entry_point",
-    "from_bytes",
-    "keep",
-    "to_bytes",
-]
+Cache = _Cache
 
 fork_waits_for(global_compiler_lock._lock)  # compilation ends before a fork
 
