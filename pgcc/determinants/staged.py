@@ -61,8 +61,7 @@ class Staged:
         self.unscheduled = replace(program, weights=weights)
         # Variables that only determinants read are read straight from the evidence.
         unread = _unread_leaves(program, [one.columns is not None for one in self.dets.each])
-        both = split_at_determinants(self.unscheduled, unread)
-        self.program, self.head = both.tail, both.head
+        self.head, self.program = split_at_determinants(self.unscheduled, unread)
 
     def _plan(self, program: Program) -> FloatDeterminants:
         """Every determinant, with the values of its children, in this very arithmetic, where nothing is observed."""
@@ -121,18 +120,18 @@ class Staged:
         """
         program, rows = self.program, -(-len(evidence) // lanes) * lanes
         roots = np.array([program.value, program.magnitude] if program.signed else [program.value])
-        results = kernels.Results(roots, np.empty((len(roots), rows)), np.empty(rows, bool))
+        out, unknown = np.empty((len(roots), rows)), np.empty(rows, bool)
         variables, wanted = evidence.shape[1], budget.of_determinant(rtol)
         flat, block = Rows(padded(evidence), variables), new_block(self.head, program.slots, variables, lanes)
         self.dets.refine(wanted)
         done, waits = 0, True
         while done < rows // lanes:
             dets = self.determinants(wanted, waits)
-            done = run_staged.call_alike(*self._parts, dets, flat, done, lanes, block, results)
+            done = run_staged.call_alike(*self._parts, dets, flat, done, lanes, block, (roots, out, unknown))
             if done < rows // lanes:
                 self.dets.find_free_bases()
                 waits = self.dets.layout is not dets.layout  # another thread may have found them; or there are none
-        return results.out, results.unknown
+        return out, unknown
 
     def determinants(self, wanted: float, waits: bool = False) -> kernels.Determinants:
         """The determinants for the kernels, with the relative error to aim at."""

@@ -47,7 +47,12 @@ class PointDifferentiator(Differentiator):
 
     def __init__(self, program: Program, homogeneous: bool):
         super().__init__(program)
-        self.homogeneous, self.points = homogeneous, self  # the rung "points" runs in it
+        self.homogeneous = homogeneous
+
+    @property
+    def points(self) -> PointDifferentiator:
+        """The evaluator of the rung of this name."""
+        return self
 
     def evaluate(self, rows: WeightedRows, rtol: float) -> Gradients:
         """The gradients of all rows, one row after another; `spread` is an estimate of their errors."""

@@ -16,7 +16,7 @@ from pgcc.determinants.samplers import find_set_sampler
 from pgcc.determinants.staged import padded
 from pgcc.determinants.tables import SetSampler, Tables, lay_out
 from pgcc.evaluate.direct import Float64, split_constants
-from pgcc.evaluate.kernels.sampling import Choices, Links, Numbers, Stream, choice_tables, mark_reached, walk_down
+from pgcc.evaluate.kernels.sampling import Choices, Links, Numbers, choice_tables, mark_reached, walk_down
 from pgcc.ir.flat import starts
 from pgcc.kernels.policy import tier
 from pgcc.kernels.walk import instructions_of, walk
@@ -123,7 +123,7 @@ class TopDown:
 
     def draw(self, ready: Ready, seed: int, row: int, begin: int, out: np.ndarray) -> None:
         """Write samples number begin, begin + 1, … of the stream of a row to `out`."""
-        stream = Stream(np.uint64(seed), row, begin)
+        stream = np.uint64(seed), row, begin
         # random walks may be far longer than the circuit is large
         with tier(ready.work * len(out)) if ready.steps else nullcontext():
             walk_down(self.nodes.links, self.program.value, ready.choices, ready.sets, ready.codes, stream, out)

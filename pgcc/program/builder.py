@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,17 +11,6 @@ from pgcc.ir.flat import doubles
 from pgcc.ir.numbers import Number, add, nearest_float
 from pgcc.program.determinant import DetStructure
 from pgcc.program.program import LEAF, SUM, TIMES, Code, Program
-
-
-class _Chunk(NamedTuple):
-    """Instructions one after another, in columns (see `Code.assemble`)."""
-
-    op: Sequence[int] | np.ndarray
-    target: Sequence[int] | np.ndarray
-    lengths: Sequence[int] | np.ndarray
-    args: Sequence[int] | np.ndarray
-    counts: Sequence[int] | np.ndarray
-    weights: Sequence[float] | np.ndarray
 
 
 class Builder:
@@ -40,7 +28,7 @@ class Builder:
         self.slots = 0 if after is None else after.slots
         self.structures: list[DetStructure] = [] if after is None else list(after.structures)
         self.numbers: list[Number] = []
-        self._chunks: list[_Chunk] = []
+        self._chunks: list[tuple[Sequence[float] | np.ndarray, ...]] = []  # columns (see `Code.assemble`)
         self._begin_chunk()
         self._leaf_variable: list[int] = []
         self._leaf_numbers: list[tuple[Number, Number]] = []
@@ -53,7 +41,7 @@ class Builder:
         self._args: list[int] = []
         self._counts: list[int] = []
         self._weights: list[float] = []
-        self._chunks.append(_Chunk(self._op, self._target, self._lengths, self._args, self._counts, self._weights))
+        self._chunks.append((self._op, self._target, self._lengths, self._args, self._counts, self._weights))
 
     def new_slots(self, count: int) -> int:
         """Reserve this many consecutive slots; the first of them."""
@@ -78,7 +66,7 @@ class Builder:
         counts: np.ndarray, weights: np.ndarray, numbers: list[Number],
     ) -> None:  # fmt: skip
         """Many instructions, in columns (see `Code.assemble`), which write slots reserved by `new_slots`."""
-        self._chunks.append(_Chunk(op, target, lengths, args, counts, weights))
+        self._chunks.append((op, target, lengths, args, counts, weights))
         self.numbers += numbers
         self._begin_chunk()
 

@@ -7,7 +7,7 @@ determinantal PGC of 8 leaves with 200 edges each 1.4 times, and a DPP alone, or
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,24 +17,7 @@ from pgcc.program.program import LEAF, Code, Program
 from pgcc.program.schedule import schedule
 
 
-@dataclass(frozen=True, eq=False)
-class Split:
-    """The result of `split_at_determinants`.
-
-    Attributes
-    ----------
-    head : Condensed
-        The instructions that do not depend on a determinant. The values that it keeps are those that the tail reads.
-    tail : Program
-        The determinants, and all instructions that depend on one. It runs after the head, over the slots of the head
-        and some more, and has no leaves.
-    """
-
-    head: Condensed
-    tail: Program
-
-
-def split_at_determinants(program: Program, unread: np.ndarray) -> Split:
+def split_at_determinants(program: Program, unread: np.ndarray) -> tuple[Condensed, Program]:
     """The two parts of a program in which no two values share a slot.
 
     Parameters
@@ -44,14 +27,21 @@ def split_at_determinants(program: Program, unread: np.ndarray) -> Split:
         By instruction, whether its value need not be computed: only determinants of variables have it as an argument,
         and those read the evidence instead.
 
+    Returns
+    -------
+    head : Condensed
+        The instructions that do not depend on a determinant. The values that it keeps are those that the tail reads.
+    tail : Program
+        The determinants, and all instructions that depend on one. It runs after the head, over the slots of the head
+        and some more, and has no leaves.
+
     Examples
     --------
     >>> import pgcc
     >>> from pgcc.program.lower import lower
     >>> from pgcc.passes.homogenize import homogenize
     >>> program = lower(homogenize(pgcc.dpp(L=[[2, 1], [1, 2]])))
-    >>> both = split_at_determinants(program, np.zeros(program.instructions, bool))
-    >>> both.head, both.tail
+    >>> split_at_determinants(program, np.zeros(program.instructions, bool))
     (<Condensed: 4 instructions, 4 operations, 4 slots>, <Program: 2 instructions, 7 operations, 6 slots>)
     """
     late = slots_of_determinants(program)
@@ -63,7 +53,7 @@ def split_at_determinants(program: Program, unread: np.ndarray) -> Split:
     read = np.append(tail.args[tail.is_slot], [tail.value, tail.magnitude])
     inputs = np.setdiff1d(read, [*np.flatnonzero(late), unused])
     head = condense(program.select(~in_tail & ~unread), inputs.tolist())
-    return Split(head, _scheduled_after(head, inputs, unused, tail))
+    return head, _scheduled_after(head, inputs, unused, tail)
 
 
 def _scheduled_after(head: Condensed, inputs: np.ndarray, unused: int, tail: Program) -> Program:

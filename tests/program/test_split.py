@@ -80,15 +80,15 @@ def test_both_parts_are_the_whole(name: str) -> None:
 
 def test_what_only_determinants_name_is_not_computed() -> None:
     program = lower(homogenize(pgcc.dpp(L=kernel(4, 0))))
-    both = split_at_determinants(program, program.op == LEAF)
-    assert len(both.head.op) == len(both.head.kept) == 0
-    assert both.tail.slots == 2  # the determinant, and how far to trust it
+    head, tail = split_at_determinants(program, program.op == LEAF)
+    assert len(head.op) == len(head.kept) == 0
+    assert tail.slots == 2  # the determinant, and how far to trust it
 
 
 def test_a_sum_that_goes_on_with_a_determinant_is_late() -> None:
     # some terms of a SUM read only what is early, and others a determinant: all of it is late
     program = lower(homogenize(cases()["a sum whose first terms need none"]))
-    both = split_at_determinants(program, np.zeros(program.instructions, bool))
+    _, tail = split_at_determinants(program, np.zeros(program.instructions, bool))
     late: set[int] = set()
     for i in np.flatnonzero(program.op != LEAF).tolist():
         read = program.args[program.start[i] : program.start[i + 1]].tolist()
@@ -98,6 +98,6 @@ def test_a_sum_that_goes_on_with_a_determinant_is_late() -> None:
     partly = [i for i in np.flatnonzero(is_late).tolist() if not late.issuperset(program.terms(i)[0].tolist())]
     assert partly
     expected = zip(program.alone[is_late], np.diff(program.first_weight)[is_late], strict=True)
-    sums = both.tail.op == SUM
-    found = zip(both.tail.alone[sums], np.diff(both.tail.first_weight)[sums], strict=True)
+    sums = tail.op == SUM
+    found = zip(tail.alone[sums], np.diff(tail.first_weight)[sums], strict=True)
     assert sorted(found) == sorted(expected)

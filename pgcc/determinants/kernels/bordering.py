@@ -75,14 +75,6 @@ class Elimination(NamedTuple):
     state: np.ndarray
 
 
-class Levels(NamedTuple):
-    """Schur complements at every level of `leave_each_out`: matrices, three vectors (see `_halve`), and `state`."""
-
-    matrices: np.ndarray
-    vectors: np.ndarray
-    states: np.ndarray
-
-
 @bare_kernel
 def _update_growth(state, factor, pivot, left, right):
     """Add a pivot to `state`; returns the `weight` of its row for L and for R, given its running sums."""
@@ -288,8 +280,7 @@ def leave_each_out(matrix, first, roundings, base_error, children, units, found)
     upper, lower, symmetric, factor, unshifted, running_sums, _, state = matrix
     t = len(upper) - first
     levels = 2 + math.ceil(math.log2(t))
-    left = Levels(np.empty((levels, t, t)), np.empty((levels, 3, t)), np.empty((levels, len(state))))
-    matrices, vectors, states = left
+    matrices, vectors, states = np.empty((levels, t, t)), np.empty((levels, 3, t)), np.empty((levels, len(state)))
     for i in range(t):
         for j in range(i, t):
             matrices[0, i, j], matrices[0, j, i] = upper[first + i, first + j], lower[first + i, first + j]
@@ -305,7 +296,7 @@ def leave_each_out(matrix, first, roundings, base_error, children, units, found)
         height -= 1
         level, lo, hi = stack[height, 0], stack[height, 1], stack[height, 2]
         if level > 0:
-            _halve(left, level, begins[level - 1], ends[level - 1], lo, hi, factor[first:])
+            _halve((matrices, vectors, states), level, begins[level - 1], ends[level - 1], lo, hi, factor[first:])
         begins[level], ends[level] = lo, hi
         if hi - lo == 1:
             here, pivot = states[level], vectors[level, 0, 0]
@@ -326,7 +317,8 @@ def leave_each_out(matrix, first, roundings, base_error, children, units, found)
 def _halve(levels, level, begin, end, lo, hi, factor):
     """Of rows begin … end − 1 at the level before, keep rows lo … hi − 1 and eliminate the rest.
 
-    The three vectors of a level are the unshifted diagonal and the two running sums (see `Elimination`).
+    levels : at every level, a Schur complement, three vectors, and `state`. The three vectors are the unshifted
+    diagonal and the two running sums (see `Elimination`).
     """
     matrices, vectors, states = levels
     m, kept = end - begin, hi - lo

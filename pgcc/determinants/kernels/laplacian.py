@@ -17,7 +17,6 @@ ground.) `forms` calls `tree_sum`.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,32 +26,14 @@ from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 _TINY = 2.0**-1000
 
 
-class Nodes(NamedTuple):
-    """Scratch memory for `tree_sum`.
-
-    Attributes
-    ----------
-    W : float64 array
-        The weights between nodes.
-    parent : int64 array
-        The union–find forest of contracted nodes.
-    label : int64 array
-        The number of every contracted node.
-    chosen : bool array
-        Whether an edge out of the node must be in.
-    """
-
-    W: np.ndarray
-    parent: np.ndarray
-    label: np.ndarray
-    chosen: np.ndarray
-
-
 @kernel
 def new_nodes(r):
-    """Scratch memory for a graph of r nodes and the ground."""
-    labels = np.empty(r + 1, np.int64)
-    return Nodes(np.empty((r, r)), np.empty(r + 1, np.int64), labels, np.empty(r + 1, np.bool_))
+    """Scratch memory for `tree_sum` of a graph of r nodes and the ground.
+
+    (W, parent, label, chosen): the weights between nodes, the union–find forest of contracted nodes, the number of
+    every contracted node, and whether an edge out of a node must be in.
+    """
+    return np.empty((r, r)), np.empty(r + 1, np.int64), np.empty(r + 1, np.int64), np.empty(r + 1, np.bool_)
 
 
 @kernel
@@ -112,7 +93,7 @@ def _contract(graph, f, y, parent, chosen):
 def tree_sum(graph, f, y, nodes):
     """The determinant for one row as (mantissa, binary exponent, relative error); NaN if the error is unknown.
 
-    graph : Laplacian. f, y : values of the children and of their complements. nodes : Nodes.
+    graph : Laplacian. f, y : values of the children and of their complements. nodes : see `new_nodes`.
     """
     W, parent, label, chosen = nodes
     value, exponent, count = _contract(graph, f, y, parent, chosen)

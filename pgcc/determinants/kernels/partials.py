@@ -14,7 +14,6 @@ has both algorithms and their error bounds. `pgcc.determinants.marginals` calls 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -51,25 +50,6 @@ from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 from pgcc.kernels.simd import LANES
 
 _NO_BASE = np.array([1.0, 0.0, 0.0])
-
-
-class Accuracy(NamedTuple):
-    """The accuracy of the inputs of a row, and the one to aim at.
-
-    Attributes
-    ----------
-    roundings, spread : float
-        The backward errors of the matrix: see `_bound_errors` of `forms`.
-    base_error : float
-        The relative error of the base.
-    wanted : float
-        The relative error to aim at.
-    """
-
-    roundings: float
-    spread: float
-    base_error: float
-    wanted: float
 
 
 @kernel
@@ -140,7 +120,7 @@ def partial_rows(layout, d, children, wanted, found):
             )
             eliminate_with_growth(matrix, decided, count)
         borders = index[count - (r if form == RANK else 0) : last]
-        accuracy = Accuracy(roundings, spread, base[2], wanted)
+        accuracy = roundings, spread, base[2], wanted
         growth = _border_each(layout, minor, matrix, index, borders, accuracy, here)
         for i in range(k):
             if y[i] == 0.0:  # D/f_i
@@ -300,6 +280,8 @@ def _unit_factors(layout, d, form, children):
 def _border_each(layout, minor, matrix, index, borders, accuracy, found):
     """Border the eliminated matrix with every child of `borders` in turn, WIDTH of them at a time.
 
+    accuracy : the backward errors of the matrix (roundings and spread: see `_bound_errors` of `forms`), the relative
+    error of the base, and the relative error to aim at.
     Returns the number of roundings and the growth of the matrix without a border (`known` of `record_if_better`).
     """
     upper, lower, symmetric, state, count = matrix.upper, matrix.lower, matrix.symmetric, matrix.state, minor.q

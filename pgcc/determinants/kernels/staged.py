@@ -48,20 +48,12 @@ class Determinants(NamedTuple):
     waits: bool = False
 
 
-class Results(NamedTuple):
-    """out[r, row] : the value of slot roots[r]. unknown[row] : see `run_tail`."""
-
-    roots: np.ndarray
-    out: np.ndarray
-    unknown: np.ndarray
-
-
 @kernel
 def run_staged(head, tail, dets, rows, begin, lanes, block, results):
     """`run_rows` for a program with determinants, from block `begin` on: its head, in the fast form, then its tail.
 
-    rows : Rows, followed by PADDING bytes. results : Results. Returns how many blocks are done: if `dets` waits, it
-    stops before a block for which a base is missing.
+    rows : Rows, followed by PADDING bytes. results : roots, out (see `run_rows`) and unknown (see `run_tail`). Returns
+    how many blocks are done: if `dets` waits, it stops before a block for which a base is missing.
     """
     roots, out, unknown = results
     evidence = Rows(rows.codes[: len(rows.codes) - PADDING], rows.variables)

@@ -64,14 +64,6 @@ class Choices(NamedTuple):
     one: np.ndarray
 
 
-class Stream(NamedTuple):
-    """The random stream of the first sample: see `start_stream`."""
-
-    seed: np.uint64
-    row: int
-    number: int
-
-
 @kernel
 def choice_tables(links, numbers, codes, m, e, choices):
     """Fill in the choices for a row of evidence, from the values m · 2^(256·e) of all nodes."""
@@ -161,12 +153,13 @@ def mark_reached(links, choices, root, reached):
 
 @kernel
 def walk_down(links, root, choices, sets, codes, stream, out):
-    """out[i] = sample i of a row of evidence, from the random stream number stream.number + i.
+    """out[i] = sample i of a row of evidence, from the random stream number `number` + i.
 
-    sets : Sets, for `pick_children`.
+    stream : seed, row and number, see `start_stream`. sets : Sets, for `pick_children`.
     """
     kind, first, left, right, which = links
     live, cumulative, one = choices
+    seed, of_row, first_number = stream
     state = np.empty(STATE, np.uint64)
     stack = np.empty(len(kind) + 1, np.int64)  # factors share no variables: a node with some is visited at most once
     most = 0
@@ -174,7 +167,7 @@ def walk_down(links, root, choices, sets, codes, stream, out):
         most = max(most, sets.plan[d].children)
     picked = np.empty(most, np.uint8)
     for number in range(len(out)):
-        start_stream(stream.seed, stream.row, stream.number + number, state)
+        start_stream(seed, of_row, first_number + number, state)
         sample = out[number]
         for v in range(len(codes)):
             sample[v] = codes[v]
