@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pgcc.errors import CircuitError, plural
 from pgcc.frontend.common_support import find_meeting_terms
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.facts import find_uneven_sums
 from pgcc.ir.node import Node, Op
 from pgcc.ir.printer import brief_text, describe
 from pgcc.ir.scopes import difference, members
@@ -159,17 +160,14 @@ def _decomposable(circuit: Circuit) -> tuple[bool, Offender | None]:
 
 
 def _smooth(circuit: Circuit) -> tuple[bool, Offender | None]:
-    scopes = circuit.scopes
-    for i, node in enumerate(circuit.order):
-        if node.op is not Op.SUM:
-            continue
-        for c in circuit._links[i]:
-            if scopes.of[c] != scopes.of[i]:
-                lacking = difference(scopes.distinct[scopes.of[i]], scopes.distinct[scopes.of[c]])
-                name = scopes.names[next(members(lacking))]
-                term = brief_text(circuit.order[c], depth=1)
-                return False, Offender(node, f"its term {term} does not mention {name!r}", name)
-    return True, None
+    uneven, scopes = find_uneven_sums(circuit), circuit.scopes
+    if not len(uneven):
+        return True, None
+    i = int(uneven[0])
+    c = next(c for c in circuit._links[i] if scopes.of[c] != scopes.of[i])
+    name = scopes.names[next(members(difference(scopes.distinct[scopes.of[i]], scopes.distinct[scopes.of[c]])))]
+    term = brief_text(circuit.order[c], depth=1)
+    return False, Offender(circuit.order[i], f"its term {term} does not mention {name!r}", name)
 
 
 def _structured(circuit: Circuit) -> tuple[bool, Offender | None]:
