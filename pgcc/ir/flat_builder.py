@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.ir.flat import Flat, make_nodes, starts
-from pgcc.ir.node import Node, Op, identity
+from pgcc.ir.node import Node, Op, identity, postorder
 from pgcc.ir.numbers import Number, as_number
 from pgcc.locks import cached_property
 
@@ -80,7 +80,7 @@ class FlatBuilder:
 
     def flat(self, root: int) -> Flat:
         """The circuit with this root, in the order in which `pgcc.ir.node.postorder` has its nodes."""
-        order = self._postorder(root)
+        order = postorder(root, self.children.__getitem__)
         op = np.fromiter([self.op[i] for i in order], np.uint8, len(order))
         children = [self.children[i] for i in order]
         start = starts(np.fromiter(map(len, children), np.int64, len(order)))
@@ -91,22 +91,3 @@ class FlatBuilder:
         others = np.flatnonzero((op != Op.SUM) & (op != Op.PRODUCT)).tolist()
         data = {i: self.data[order[i]] for i in others}
         return Flat(op, start, position[child], weights, data)
-
-    def _postorder(self, root: int) -> list[int]:
-        """Every node below the root once, children before parents, left to right."""
-        order: list[int] = []
-        seen = bytearray(len(self.op))
-        stack = [root]  # nodes to visit; −1 − i for node i, whose children were visited
-        while stack:
-            i = stack.pop()
-            if i < 0:
-                order.append(-1 - i)
-            elif not seen[i]:
-                seen[i] = 1
-                below = self.children[i]
-                if below:
-                    stack.append(-1 - i)
-                    stack.extend(below[::-1])
-                else:
-                    order.append(i)
-        return order

@@ -22,15 +22,18 @@ from __future__ import annotations
 import enum
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import chain
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from pgcc.errors import CircuitError, plural
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.numbers import Number, as_number
 from pgcc.locks import new_lock
+
+T = TypeVar("T", bound=Hashable)
 
 
 class Op(enum.IntEnum):
@@ -273,18 +276,26 @@ ZERO = const(0)
 ONE = const(1)
 
 
-def postorder(root: Node) -> list[Node]:
-    """Every node once, children before parents, left to right; iterative, so depth does not matter."""
-    order: list[Node] = []
+def postorder(root: T, below: Callable[[T], Sequence[T]] = attrgetter("children")) -> list[T]:
+    """Every node once, children before parents, left to right; iterative, so depth does not matter.
+
+    Parameters
+    ----------
+    root : Node, or anything hashable
+    below : function
+        The children of a node.
+    """
+    order: list[T] = []
     seen = {root}
-    path = [(root, iter(root.children))]  # from the root to here, with the children still to be visited
+    path = [(root, iter(below(root)))]  # from the root to here, with the children still to be visited
     while path:
         node, children = path[-1]
         for child in children:
             if child not in seen:  # a node on the path is no child of one below it: there are no cycles
                 seen.add(child)
-                if child.children:
-                    path.append((child, iter(child.children)))
+                under = below(child)
+                if under:
+                    path.append((child, iter(under)))
                     break
                 order.append(child)
         else:

@@ -25,7 +25,7 @@ from pgcc.exact.precision import FIRST_BITS, ZERO_BITS, ball_parts, doubled, pre
 from pgcc.exact.tape import Layouts, rational_total, total_in_balls
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import is_exact
-from pgcc.ir.node import Node, Op
+from pgcc.ir.node import Node, Op, postorder
 from pgcc.ir.numbers import Number, as_number, frexp, ldexp
 from pgcc.ir.spelling import display_text
 
@@ -105,23 +105,15 @@ def _find(root: Node) -> Number | arb:
 def _down_to_known(root: Node, rounded: bool = True) -> tuple[list[Node], dict[Node, Number | arb]]:
     """The nodes, children first, down to those whose totals are known: only exactly, unless `rounded`."""
     known: dict[Node, Number | arb] = {}
-    order: list[Node] = []
-    seen = {root}
-    path = [(root, iter(root.children))]
-    while path:
-        node, children = path[-1]
-        for child in children:
-            if child not in seen:
-                seen.add(child)
-                found = _known.get(child)
-                if found is not None and (rounded or not isinstance(found, arb)):
-                    known[child] = found
-                path.append((child, iter(() if child in known else child.children)))
-                break
-        else:
-            order.append(node)
-            path.pop()
-    return order, known
+
+    def below(node: Node) -> tuple[Node, ...]:
+        found = _known.get(node)
+        if found is None or (isinstance(found, arb) and not rounded):
+            return node.children
+        known[node] = found
+        return ()
+
+    return postorder(root, below), known
 
 
 def _exactly(order: Sequence[Node], known: Mapping[Node, Number | arb]) -> Number | None:
