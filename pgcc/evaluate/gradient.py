@@ -34,6 +34,8 @@ from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled_rows
 _KNOWN = (*ARITHMETIC, DET, DETBAR)  # operations
 # Rows per block, in steps of 32, unless their values and adjoints take more than this many bytes.
 _STEPS, _BYTES = 4, 1 << 23
+# Derivatives of a determinant, and the scale (rows × k): pairs of its children were divided by 2^scale.
+_Rescaled = tuple[Derivatives, np.ndarray]
 # The most scaled numbers, slots times rows, that are computed together.
 _MOST_NUMBERS = 1 << 23
 
@@ -305,7 +307,7 @@ class ScaledGradients:
         program, (evidence, share) = of.reversed, some
         codes = np.ascontiguousarray(evidence)
         m, e = np.zeros((len(codes), program.slots)), np.zeros((len(codes), program.slots), np.int64)
-        derivatives: dict[int, _Rescaled] = {}
+        derivatives: dict[int, _Rescaled] = {}  # by determinant
         for begin, end, det in program.segments():
             run_scaled_rows(instructions_of(program), of.constants, begin, end, codes, m, e)
             if det is not None:
@@ -317,7 +319,7 @@ class ScaledGradients:
         total = np.zeros(len(of.place))
         add_scaled_gradients(of.above, of.child, m[alive], e[alive], root, share[alive], total)
         numbers[of.place] += total
-        for which, derivative in derivatives.items():
+        for which, (derivative, _) in derivatives.items():
             self._add_matrices(which, derivative, m, e, alive, share, found)
 
     def _run_determinant(
@@ -325,15 +327,17 @@ class ScaledGradients:
     ) -> None:
         """Write a determinant, and keep its derivatives; or write those."""
         if det.op == DET:
-            found = derivatives[det.det] = self._differentiate(det.det, det.slots, m, e)
+            found, _ = derivatives[det.det] = self._differentiate(det.det, det.slots, m, e)
             _put(found.value[:, None], 0, det.target, found.exponent, m, e)
         elif det.op == DETBAR:
-            self._put_partials(derivatives[det.det], det.target, m, e)
+            found, scale = derivatives[det.det]
+            parts = np.concatenate([found.by_inside, found.by_outside], axis=1)
+            _put(parts, np.tile(scale, 2), det.target, found.exponent, m, e)
         else:
             raise PgccError(f"internal error: there is no rule to differentiate {NAMES[det.op]}; please report it")
 
     def _differentiate(self, which: int, children: np.ndarray, m: np.ndarray, e: np.ndarray) -> _Rescaled:
-        """A determinant and its derivatives.
+        """A determinant and its derivatives by what its children were, without the scale of these.
 
         It is linear in every pair (f, y). So each pair is divided by a power of two, and the result is multiplied by
         all of these powers.
@@ -350,14 +354,11 @@ class ScaledGradients:
                 "in float64: put a factor into the matrices (M0, U, V) of the determinant"
             )
         found = determinant_derivatives(self.differentiator.matrices[which], numbers[:, :k], numbers[:, k:])
-        return _Rescaled(found, scale)
-
-    def _put_partials(self, derivative: _Rescaled, first: int, m: np.ndarray, e: np.ndarray) -> None:
-        parts = np.concatenate([derivative.found.by_inside, derivative.found.by_outside], axis=1)
-        _put(parts, np.tile(derivative.scale, 2), first, derivative.exponent, m, e)
+        found.exponent += scale.sum(axis=1)
+        return found, scale
 
     def _add_matrices(
-        self, which: int, derivative: _Rescaled, m: np.ndarray, e: np.ndarray, alive: np.ndarray, share: np.ndarray,
+        self, which: int, derivative: Derivatives, m: np.ndarray, e: np.ndarray, alive: np.ndarray, share: np.ndarray,
         found: Gradients,
     ) -> None:  # fmt: skip
         """Add Σ share · D' · ∂D/∂M / F over rows, with D' the adjoint of the determinant D."""
@@ -368,16 +369,8 @@ class ScaledGradients:
             factor = share[alive] * np.ldexp(
                 m[alive, above] / m[alive, root], np.clip(gap, -5000, 5000).astype(np.int32)
             )
-        for total, part in zip(found.matrices[which], derivative.found.by_matrices, strict=True):
+        for total, part in zip(found.matrices[which], derivative.by_matrices, strict=True):
             total += np.tensordot(factor, part[alive], 1)
-
-
-class _Rescaled:
-    """Derivatives of a determinant whose pairs of children were divided by 2^scale (rows × k)."""
-
-    def __init__(self, found: Derivatives, scale: np.ndarray):
-        self.found, self.scale, self.value = found, scale, found.value
-        self.exponent = found.exponent + scale.sum(axis=1)
 
 
 def _put(

@@ -15,6 +15,7 @@ from pgcc.kernels.policy import kernel
 
 # The kinds of samplers: the spectral method, elimination, and random walks on a graph.
 VECTORS, ELIMINATION, WALKS = range(3)
+_ENDLESS = 2**62  # steps of random walks
 # A record says how sets are drawn from one determinant.
 SAMPLER = np.dtype((np.record, [
     ("kind", np.int64),  # of sampler
@@ -63,6 +64,6 @@ def pick_children(sets, d, state, picked):
             kernel_matrix = numbers[used : used + count * count].reshape((count, count))
             pick_by_elimination(kernel_matrix, items, drawn, state, picked)
     elif det.kind == WALKS:
-        random_walks(ints[det.items :], count, numbers, state, picked)
+        random_walks(ints[det.items :], count, numbers, state, picked, _ENDLESS)
     else:
         raise ValueError("there is no sampler of this kind")

@@ -111,14 +111,12 @@ def _add_arc(fill, count, a, b, edge, weight, arcs):
 
 
 @kernel
-def random_walks(graph, nodes, cumulative, state, picked):
-    """Draw a tree: picked[e] = 1 for its edges. graph : `start`, `heads` and `edges` of `Arcs`, concatenated."""
-    _walk(graph, nodes, cumulative, state, picked, np.int64(2) ** 62)
+def random_walks(graph, nodes, cumulative, state, picked, most):
+    """Draw a tree in at most `most` steps: picked[e] = 1 for its edges.
 
-
-@kernel
-def _walk(graph, nodes, cumulative, state, picked, most):
-    """`random_walks` in at most `most` steps; returns the number of steps, or −1 if these are not enough."""
+    graph : `start`, `heads` and `edges` of `Arcs`, concatenated. Returns the number of steps, or −1 if these are not
+    enough.
+    """
     start, arcs = graph[: nodes + 1], graph[nodes]
     heads, edges = graph[nodes + 1 : nodes + 1 + arcs], graph[nodes + 1 + arcs :]
     taken, in_tree = np.empty(nodes, np.int64), np.zeros(nodes + 1, np.bool_)
@@ -148,7 +146,7 @@ def count_steps(graph, nodes, cumulative, children, trees, most):
     state, picked, total = np.empty(STATE, np.uint64), np.zeros(children, np.uint8), 0
     for tree in range(trees):
         start_stream(np.uint64(0x57117501), tree, 0, state)
-        steps = _walk(graph, nodes, cumulative, state, picked, most)
+        steps = random_walks(graph, nodes, cumulative, state, picked, most)
         if steps < 0:
             return -1
         total += steps
