@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgcc.rings.values import Values
+from pgcc.rings.values import ByRow, Values
 
 
 @dataclass
-class Counts:
+class Counts(ByRow):
     """The coefficients of t^0, …, t^|T|: rows × (|T| + 1) values mantissa · 2^exponent, off by at most bound · |value|.
 
     Attributes
@@ -59,14 +59,6 @@ class Counts:
         """Unknown coefficients for `rows` rows."""
         return Counts._unknown(rows, self.mantissa.shape[1])
 
-    def __getitem__(self, rows: slice | np.ndarray) -> Counts:
-        return Counts(self.mantissa[rows], self.exponent[rows], self.bound[rows], self.accepted[rows])
-
     def uncertain(self, rtol: float) -> np.ndarray:
         """The rows with a coefficient whose bound exceeds `rtol`, unless they are accepted."""
         return np.flatnonzero(~((self.bound <= rtol).all(axis=1) | self.accepted))
-
-    def put(self, where: np.ndarray | slice, other: Counts) -> None:
-        """Overwrite the rows `where`."""
-        self.mantissa[where], self.exponent[where] = other.mantissa, other.exponent
-        self.bound[where], self.accepted[where] = other.bound, other.accepted

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgcc.certify.kernels.bounds import posteriors
-from pgcc.rings.values import Values
+from pgcc.rings.values import ByRow, Values
 
 # The relative error of a quotient of doubles.
 _ROUNDING = 2.0**-50
 
 
 @dataclass
-class Posteriors:
+class Posteriors(ByRow):
     """Pr(X_i = 1 | row), rows × variables; which of these numbers are certain; the rows with probability 0.
 
     If a certain number is below 0 or above 1, the polynomial is no distribution.
@@ -35,20 +35,9 @@ class Posteriors:
         """Posteriors that are all unknown, but for those of observed variables, which are certain."""
         return Posteriors(evidence.astype(float), evidence >= 0, np.zeros(len(evidence), bool))
 
-    def __getitem__(self, rows: slice | np.ndarray) -> Posteriors:
-        return Posteriors(self.numbers[rows], self.certain[rows], self.impossible[rows])
-
     def uncertain(self, rtol: float) -> np.ndarray:
         """The rows with a number that is not certain to the `rtol` that they were computed for."""
         return np.flatnonzero(~self.certain.all(axis=1))
-
-    def put(self, where: np.ndarray | slice, other: Posteriors) -> None:
-        """Overwrite the rows `where`."""
-        self.numbers[where], self.certain[where], self.impossible[where] = (
-            other.numbers,
-            other.certain,
-            other.impossible,
-        )
 
 
 def read_posteriors(

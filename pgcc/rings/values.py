@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from pgcc.certify.kernels.bounds import LARGE, SMALL, divide
+
+
+class ByRow:
+    """Answers whose fields are arrays with a row for each row of evidence: a base class of dataclasses."""
+
+    def __getitem__(self, rows: slice | np.ndarray) -> Self:
+        return type(self)(*(array[rows] for array in vars(self).values()))
+
+    def put(self, where: np.ndarray | slice, other: Self) -> None:
+        """Overwrite the rows `where`."""
+        for name, array in vars(self).items():
+            array[where] = getattr(other, name)
 
 
 @dataclass
