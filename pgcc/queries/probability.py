@@ -68,7 +68,8 @@ def logprob(distribution: Distribution, given: Evidence, method: str) -> np.ndar
     """log Pr(row) for every row, to a relative error."""
     answers = probabilities(distribution, given, method=method, logs=True, relative=True)
     logs = answers.numbers
-    for row in np.flatnonzero(np.isnan(logs))[:1].tolist():
+    if answers.used.get("kernel") != given.rows and np.isnan(logs).any():
+        row = int(np.flatnonzero(np.isnan(logs))[0])
         raise PgccError(f"no logarithm: the value of {given.describe(row)} is negative")
     return logs
 
