@@ -241,7 +241,7 @@ def det_data(
     n = inside if which is None else sum(which)
     if size is not None and not is_size(size, n):
         of = plural(n, "child", "children") if which is None else plural(n, "counted child", "counted children")
-        raise CircuitError(f"the size of a determinant of {of} is a number from 0 to {n}, not {size!r}")
+        raise CircuitError(f"the size of a determinant of {of} is a number from 0 to {n}, not {size}")
     return m0, u, v, size, which
 
 

@@ -125,9 +125,9 @@ def test_size_is_still_a_name():
     ("text", "message"),
     [
         ("det([[1]], [[1]], [[1]], [a], size=2)", "size of a determinant of 1 child is a number from 0 to 1, not 2"),
-        ("det([[1]], [[1]], [[1]], [a], size=1/2)", "the size is a whole number"),
-        ("det([[1]], [[1]], [[1]], [a], size=a)", "the size is a whole number"),
-        ("det([[1]], [[1]], [[1]], [a], size=[1])", "the size is a whole number"),
+        ("det([[1]], [[1]], [[1]], [a], size=1/2)", "is a number from 0 to 1, not 1/2"),
+        ("det([[1]], [[1]], [[1]], [a], size=a)", "the size is not a number"),
+        ("det([[1]], [[1]], [[1]], [a], size=[1])", "the size is not a number"),
         ("det([[1]], [[1]], [[1]], size=1, [a])", "the size comes last"),
         ("det([[1]], [[1]], [[1]], [a], size=1, size=1)", "the size is given twice"),
         ("det([[1]], [[1]], size=1)", "this one has 2 arguments"),
