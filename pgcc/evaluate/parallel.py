@@ -30,6 +30,9 @@ def for_chunks(
     most_bytes: int = _BYTES,
 ) -> None:
     """Call `work(slice)` for chunks of [0, rows); the first exception is raised here."""
+    if rows == 1:
+        work(slice(0, 1))
+        return
     most = max(1, min(most_rows, max(32, most_bytes // max(1, columns))))
     count = -(-rows // (most * threads)) * threads  # every thread gets the same number of chunks
     size = max(1, -(-rows // max(1, count)))

@@ -8,7 +8,9 @@ from typing import Self
 
 import numpy as np
 
-from pgcc.certify.kernels.bounds import LARGE, SMALL, divide
+from pgcc.certify.kernels.bounds import LARGE, SMALL, all_within, divide
+
+_NONE = np.zeros(0, np.int64)
 
 
 class ByRow:
@@ -58,6 +60,8 @@ class Values:
 
     def uncertain(self, rtol: float) -> np.ndarray:
         """The rows whose bound exceeds `rtol`."""
+        if all_within(self.bound, rtol):  # for one row, twice as fast
+            return _NONE
         return np.flatnonzero(~(self.bound <= rtol))
 
     def put(self, where: np.ndarray | slice, other: Values) -> None:

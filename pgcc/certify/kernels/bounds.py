@@ -122,3 +122,12 @@ def divide(mantissa, exponent, bound, by_mantissa, by_exponent, by_bound):
             exponent[i] += binary - by_binary - by_exponent
         bound[i] = (bound[i] + more) * times
     return negative
+
+
+@kernel
+def all_within(bound, rtol):
+    """Whether every bound is at most `rtol`."""
+    for b in bound:  # noqa: SIM110 - no generators in Numba
+        if not b <= rtol:
+            return False
+    return True
