@@ -56,7 +56,7 @@ from pgcc.passes.pipeline import simplify
 from pgcc.program.lower import lower, lower_with_nodes
 from pgcc.program.program import Program
 from pgcc.progress import waiting
-from pgcc.rings.balls import Exact
+from pgcc.rings.exact_values import Exact
 from pgcc.rings.identity import Multiaffinity, multiaffine_sums, refuse_squares, squares_of
 from pgcc.rings.paper import evaluate_literally
 from pgcc.rings.series import Series
@@ -117,24 +117,24 @@ IF_DECOMPOSABLE = [
           "evaluates the program over scaled numbers m·2^(256·e), which do not overflow"),
     Stage("exact", "homogenized", partial(Exact, homogeneous=True),
           "evaluates the circuit in ball arithmetic (midpoint ± radius, of any precision) and in rationals"),
-    Stage("reverse", "float64", "pgcc.evaluate.marginals:find_reverse",
+    Stage("reverse", "float64", "pgcc.evaluate.all_marginals:find_reverse",
           "the reverse pass: derivatives with respect to every leaf, condensed, in float64"),
-    Stage("scaled_reverse", "float64", "pgcc.evaluate.marginals:find_scaled_reverse",
+    Stage("scaled_reverse", "float64", "pgcc.evaluate.all_marginals:find_scaled_reverse",
           "the reverse pass over scaled numbers"),
-    Stage("one_by_one", "values", "pgcc.evaluate.marginals:OneByOne",
+    Stage("one_by_one", "values", "pgcc.evaluate.all_marginals:OneByOne",
           "computes each marginal as a quotient of two values"),
     Stage("counting", "scaled homogenized values_of_part", "pgcc.evaluate.counting:find_counting",
           "evaluates the program over polynomials in t of scaled numbers, with t·z_i for every variable i to count"),
     Stage("exact_counting", "exact", "pgcc.evaluate.counting_exact:CountingExact",
           "the same in balls and rationals"),
-    Stage("sampler", "float64", "pgcc.evaluate.sampling:find_top_down",
+    Stage("sampler", "float64", "pgcc.evaluate.top_down:find_top_down",
           "draws samples from the root down, by one choice at every sum"),
 ]
 # All other circuits: every value is a polynomial in t.
 IF_NOT_DECOMPOSABLE = [
     Stage("exact", "circuit degree", lambda circuit, degree: Exact(circuit, False, degree),
           "evaluates the circuit in balls and rationals at one point more than its degree in t, and interpolates"),
-    Stage("one_by_one", "values", "pgcc.evaluate.marginals:OneByOne",
+    Stage("one_by_one", "values", "pgcc.evaluate.all_marginals:OneByOne",
           "computes each marginal as a quotient of two values"),
     Stage("exact_counting", "exact", "pgcc.evaluate.counting_exact:CountingExact",
           "evaluates the circuit over polynomials in t of balls and rationals, with t·z_i for every variable to count"),
@@ -346,8 +346,8 @@ COUNTS = {
     False: [_BALL_COUNTS],
 }
 # Σ_row share[row] · ∂ log g(row), where the user gives each row its share of the sum, with respect to the weights and
-# constants of the circuit. The rungs name attributes of a `pgcc.evaluate.gradient.Differentiator`, not of a `Compiled`:
-# training changes the weights of a circuit at every step, so that it would have to be compiled each time.
+# constants of the circuit. The rungs name attributes of a `Differentiator` (`pgcc.evaluate.differentiation`), not of a
+# `Compiled`: training changes the weights of a circuit at every step, so that it would have to be compiled each time.
 GRADIENTS = {
     True: [
         Rung("adjoints", "float64", "all rows"),

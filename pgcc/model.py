@@ -473,7 +473,7 @@ class Model(KnowsOtherWords):
         >>> pgcc.compile(pgcc.parse("(1e-20*a + 1)*(1e-21*b + 1)")).any_of(over=["a", "b"])
         1.1e-20
         """
-        from pgcc.queries.counts import any_of
+        from pgcc.queries.any_and_parity import any_of
 
         return self._ask(any_of, how, evidence, counts=True)
 
@@ -493,7 +493,7 @@ class Model(KnowsOtherWords):
         >>> pgcc.compile(pgcc.parse("(1e-20*a + 1)*(1e-21*b + 1)")).parity(over=["a", "b"])
         1.1e-20
         """
-        from pgcc.queries.counts import parity
+        from pgcc.queries.any_and_parity import parity
 
         return self._ask(parity, how, evidence, counts=True)
 

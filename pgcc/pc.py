@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 from pgcc.errors import CircuitError, EvidenceError, KnowsOtherWords, brief, plural
-from pgcc.frontend.graph import PROBABILISTIC, bernoulli_node, from_graph, to_graph
+from pgcc.frontend.networkx_graphs import PROBABILISTIC, bernoulli_node, from_graph, to_graph
 from pgcc.frontend.structure import Offender, Structure, check_literals_only
 from pgcc.frontend.structure import structure as structure_of
 from pgcc.ir.circuit import Circuit

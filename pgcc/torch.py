@@ -22,7 +22,7 @@ import numpy as np
 from pgcc.data.evidence import Evidence
 from pgcc.determinants.cofactors import Matrices
 from pgcc.errors import CircuitError, PrecisionError, SemanticsError, brief, plural
-from pgcc.evaluate.gradient import Gradients
+from pgcc.evaluate.differentiation import Gradients
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
 from pgcc.ir.node import Node, Op, det, var
@@ -30,7 +30,7 @@ from pgcc.ir.numbers import nearest_float
 from pgcc.ir.printer import describe
 from pgcc.kernels.policy import tier
 from pgcc.locks import new_lock
-from pgcc.program.determinant import DetStructure, Laplacian
+from pgcc.program.det_structure import DetStructure, Laplacian
 from pgcc.program.parameters import Parametrized
 from pgcc.queries.gradient import GradientFunction, certain_logs
 from pgcc.trainable.trainable_matrices import graph_of

@@ -802,7 +802,7 @@ BOUNDS = [
             ),
             (
                 "slices: what is left of the first residual",
-                "determinants/definite.py",
+                "determinants/large_definite.py",
                 "IdentityPlus.inverse",
                 "of_first * (known + unseen) + through * (rounding(self.n) * known + unseen)",
                 "0.0 * (known + unseen) + 0.0 * through * (rounding(self.n) * known + unseen)",
@@ -811,7 +811,7 @@ BOUNDS = [
             ),
             (
                 "slices: cubes of eigenvalues",
-                "determinants/definite.py",
+                "determinants/large_definite.py",
                 "IdentityPlus.determinant",
                 "size**3 / (3.0 * (1.0 - size))",
                 "0.0 * size**3",
@@ -820,7 +820,7 @@ BOUNDS = [
             ),
             (
                 "slices: the diagonal is not scaled back",
-                "determinants/definite.py",
+                "determinants/large_definite.py",
                 "IdentityPlus.inverse",
                 "x * arb(one)",
                 "x",
@@ -963,7 +963,7 @@ BOUNDS = [
             ),
             (
                 "gradients: sums beside determinants",
-                "evaluate/gradient.py",
+                "evaluate/differentiation.py",
                 "Differentiator.roundings",
                 "constants._replace(weights=constants.weights * factors)",
                 "constants",

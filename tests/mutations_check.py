@@ -7,7 +7,8 @@ from __future__ import annotations
 
 PROVER = "validity/provenance.py"
 CLAIMS, VALUES, TABLES, DETERMINANTS, STEPS = (
-    f"validity/proof/{name}.py" for name in ("__init__", "values", "tables", "determinants", "steps")
+    f"validity/proof/{name}.py"
+    for name in ("__init__", "exact_arithmetic", "coefficient_tables", "determinants", "steps")
 )
 TESTS = "validity/test_proof.py"
 STABILITY, IMAGES = "validity/stability.py", "validity/test_stability.py"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_ROWS, _EVIDENCE = "rings/float64/kernels/rows.py", "rings/float64/kernels/evidence.py"
+_ROWS, _EVIDENCE = "rings/float64/kernels/rows.py", "rings/float64/kernels/packed_evidence.py"
 _INTERPRETER, _SUMS = "rings/float64/kernels/interpreter.py", "rings/float64/kernels/sums.py"
 _BOUNDS = "certify/kernels/bounds.py"
 _CONDENSE = "program/test_condense.py"

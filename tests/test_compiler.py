@@ -23,8 +23,8 @@ from pgcc.compiler import (
     left_the_range,
     needs_fewest,
 )
-from pgcc.evaluate.gradient import Differentiator
-from pgcc.evaluate.gradient_points import PointDifferentiator
+from pgcc.evaluate.differentiation import Differentiator
+from pgcc.evaluate.differentiation_at_points import PointDifferentiator
 from pgcc.methods import METHODS
 from pgcc.rings.values import Values
 

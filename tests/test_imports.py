@@ -200,7 +200,7 @@ def test_what_would_be_refused(module, source):
         ("pgcc.ir.circuit", "def f():\n    from pgcc.passes.pipeline import simplify"),
         ("pgcc.cli", "def f():\n    from pgcc.model import Model"),
         ("pgcc.cli", "import pgcc"),
-        ("pgcc.rings.balls", "import flint"),
+        ("pgcc.rings.exact_values", "import flint"),
         ("pgcc.codegen.emit", "from pgcc import __version__"),
         ("pgcc.testing", "from pgcc.model import Model"),
     ],

@@ -20,7 +20,7 @@ from pgcc.errors import PgccError
 from pgcc.ir.numbers import UNIT, Number, absolute, add, exact
 from pgcc.kernels.walk import instructions_of, walk
 from pgcc.program.condense import Condensed
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 from pgcc.program.program import DET, DETIN, DETMAG, NAMES, Code, DetInstruction, Program
 
 # The largest ratio magnitude / value of a known determinant: its error, at most a tenth of it, in units of roundings.

@@ -12,8 +12,8 @@ import numpy as np
 
 from pgcc.errors import PgccError
 from pgcc.kernels.walk import Operations, number_system, walk_in_python
-from pgcc.program.dependence import needed_slots
 from pgcc.program.program import DET, LEAF, NAMES, Program
+from pgcc.program.reachability import needed_slots
 
 # The most operations that are written out as straight-line code: each adds milliseconds to the compile time.
 STRAIGHT_LINE = 2000

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from flint import arb, arb_mat
 
-from pgcc.determinants.definite import IdentityPlus
+from pgcc.determinants.large_definite import IdentityPlus
 from pgcc.exact.balls import ball, ball_determinant, ball_matrix, floats, midpoints
 from pgcc.exact.precision import ball_parts, precision
 from pgcc.ir.numbers import UNIT
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 from pgcc.progress import waiting
 
 _BITS = 192

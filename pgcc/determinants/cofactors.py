@@ -3,7 +3,7 @@
 With the cofactor matrix C of W (the transposed adjugate), d det W = Σ C_ij·dW_ij. Where W is well conditioned,
 C = det(W)·W⁻ᵀ. Elsewhere C = det(Q)·det(R)·Q̄·diag(Π_{j≠i} σ_j)·R̄ from the singular value decomposition
 W = Q·diag(σ)·R, which involves no division. Before that, W is equilibrated, because singular values are accurate only
-relative to the largest one. Numbers may be complex. `evaluate/gradient` and `evaluate/gradient_points` call this.
+relative to the largest one. Numbers may be complex. `evaluate/differentiation` and `differentiation_at_points` call it.
 """
 
 from __future__ import annotations

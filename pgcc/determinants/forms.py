@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from pgcc.determinants.bases import Base, base_by_inverse, determinant_at, find_base
-from pgcc.determinants.definite import IdentityPlus
 from pgcc.determinants.elementary import elementary_symmetric
 from pgcc.determinants.kernels.forms import determinant_rows
 from pgcc.determinants.kernels.plan import (
@@ -29,8 +28,9 @@ from pgcc.determinants.kernels.plan import (
     FloatLayout,
     Found,
 )
+from pgcc.determinants.large_definite import IdentityPlus
 from pgcc.locks import cached_property, new_lock
-from pgcc.program.determinant import DetStructure, Laplacian
+from pgcc.program.det_structure import DetStructure, Laplacian
 
 Value = tuple[float, int, float]  # mantissa, binary exponent, relative error
 

@@ -4,7 +4,7 @@ In det(M0 + U·diag(f/y)·Vᵀ), the set T has the probability c_T · Π_T f · 
 values f and y of the children, a child with y = 0 is surely in, one with f = 0 is surely out, and the others are free,
 with the odds φ = f/y. Symmetric kernels are sampled by eigenvectors (`vectors`), spanning trees by random walks, and
 all others by elimination; the algorithms are in `kernels/sampling_sets` and `kernels/sampling_trees`. `prepare` returns
-tables whose distribution is within `TOLERANCE` in total variation, or None. `evaluate/sampling` calls this.
+tables whose distribution is within `TOLERANCE` in total variation, or None. `evaluate/top_down` calls this.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 
 from pgcc.determinants.kernels.picking import ELIMINATION, WALKS
 from pgcc.determinants.kernels.sampling_trees import Arcs, arcs_of, count_steps
-from pgcc.determinants.tables import TOLERANCE, SetSampler, Tables
+from pgcc.determinants.sampling_tables import TOLERANCE, SetSampler, Tables
 from pgcc.determinants.vectors import Eigenvectors
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import tier
 from pgcc.linalg import eigh, eigvalsh
 from pgcc.locks import cached_property
-from pgcc.program.determinant import DetStructure, Laplacian
+from pgcc.program.det_structure import DetStructure, Laplacian
 
 # Eigenvalues down to minus this, relative to the largest, are taken for rounded zeros.
 _NOISE = 1e-12

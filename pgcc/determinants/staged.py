@@ -22,11 +22,11 @@ from pgcc.determinants.kernels.staged import run_staged, run_tail
 from pgcc.errors import PgccError
 from pgcc.ir.numbers import add
 from pgcc.locks import cached_property
-from pgcc.program.dependence import needed_slots
 from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, Program
+from pgcc.program.reachability import needed_slots
 from pgcc.program.split import split_at_determinants
-from pgcc.rings.float64.kernels.evidence import STEP, Rows
 from pgcc.rings.float64.kernels.interpreter import FloatProgram
+from pgcc.rings.float64.kernels.packed_evidence import STEP, Rows
 from pgcc.rings.float64.loop import condensed_program, new_block, uncondensed_program
 
 # The relative error to aim at, while a program is planned, in determinants below other determinants.

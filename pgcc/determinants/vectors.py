@@ -9,11 +9,11 @@ import numpy as np
 
 from pgcc.determinants.kernels.picking import VECTORS
 from pgcc.determinants.kernels.sampling_sets import count_distribution
-from pgcc.determinants.tables import TOLERANCE, SetSampler, Tables
+from pgcc.determinants.sampling_tables import TOLERANCE, SetSampler, Tables
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.simd import LANES
 from pgcc.linalg import eigh
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 
 # Eigenvectors with smaller eigenvalues, which are the probabilities of choosing them, are left out.
 _NEVER = 1e-15

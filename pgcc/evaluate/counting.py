@@ -1,7 +1,7 @@
 """The distribution of a count, over scaled numbers: Σ_k Pr(evidence, |S ∩ T| = k)·t^k, with bounds.
 
 In the homogenized circuit, z_i becomes t·z_i for the unobserved variables in T, and every value a polynomial in t with
-scaled numbers as coefficients (`rings.kernels.counting`; for determinants, `determinants.counting`).
+scaled numbers as coefficients (`rings.kernels.counting`; for determinants, `determinants.poisson_binomial`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from pgcc.certify import budget
 from pgcc.certify.certificate import rounding_bound
-from pgcc.determinants.counting import CountedDeterminants, Enclosed, Evaluator
+from pgcc.determinants.poisson_binomial import CountedDeterminants, Enclosed, Evaluator
 from pgcc.errors import PrecisionError
 from pgcc.evaluate.direct import Scaled
 from pgcc.ir.circuit import Circuit

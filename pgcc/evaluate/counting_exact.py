@@ -20,10 +20,10 @@ from flint import arb, arb_poly, fmpq, fmpq_poly
 from pgcc.errors import PrecisionError
 from pgcc.exact.balls import fraction
 from pgcc.exact.precision import FIRST_BITS, ZERO_BITS, ball_parts, doubled, flint_lock, fraction_parts, precision
-from pgcc.exact.series import Truncated, expand
 from pgcc.exact.tape import Tape
-from pgcc.rings.balls import MOST_BITS, MOST_EXACT_BITS, Exact
+from pgcc.exact.truncated import Truncated, expand
 from pgcc.rings.counts import Counts
+from pgcc.rings.exact_values import MOST_BITS, MOST_EXACT_BITS, Exact
 from pgcc.rings.values import Values
 
 # Rationals with fewer bits are computed as soon as a ball is uncertain: mostly, its value is 0.

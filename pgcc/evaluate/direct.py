@@ -17,7 +17,7 @@ from pgcc.kernels.walk import instructions_of
 from pgcc.locks import cached_property
 from pgcc.program.program import LOWERED, Program
 from pgcc.program.schedule import schedule
-from pgcc.rings.float64.kernels.evidence import STEP
+from pgcc.rings.float64.kernels.packed_evidence import STEP
 from pgcc.rings.float64.kernels.rows import Answer
 from pgcc.rings.float64.loop import Loop
 from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled

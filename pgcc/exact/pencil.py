@@ -16,7 +16,7 @@ A DPP with an L-ensemble kernel (M0 = U = I) has as many rows as items that are 
 
 If a determinant is asked for repeatedly, with most children and complements equal to 1, a base is cheaper: with
 N = M0 + U·Vᵀ, G = Vᵀ·N⁻¹·U and d = f − y, it is det N · det(diag(y) + G·diag(d)) over the other children. The rings of
-balls and rationals (`rings/balls`, by `exact/tape`) and exact counts (`evaluate/counting_exact`) call this.
+balls and rationals (`rings/exact_values`, by `exact/tape`) and exact counts (`evaluate/counting_exact`) call this.
 """
 
 from __future__ import annotations

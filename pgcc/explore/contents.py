@@ -14,14 +14,14 @@ import numpy as np
 from pgcc.codegen.source import prune
 from pgcc.compiler import Compiled
 from pgcc.errors import PgccError
-from pgcc.explore.graph import find_graph
 from pgcc.explore.packing import as_scaled
 from pgcc.explore.places import horizontal_places
+from pgcc.explore.tree_graph import find_graph
 from pgcc.frontend.structure import structure
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.numbers import add
 from pgcc.ir.operands import check_decomposable
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 from pgcc.program.program import DET, LEAF, SUM, TIMES, Code, Program
 
 # The operations that the page runs, by the numbers that they have in `decode.js`.

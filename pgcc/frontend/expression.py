@@ -29,7 +29,7 @@ from typing import Any
 
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, ParseError, plural
-from pgcc.frontend.terms import TermArithmetic
+from pgcc.frontend.term_arithmetic import TermArithmetic
 from pgcc.frontend.tokens import END, ESCAPE, KINDS, NEWLINE, WORD, read_number
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, const, det, product, var, weighted_sum

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError
 from pgcc.exact.bounded import interpolation_weights
-from pgcc.frontend.terms import TermArithmetic
+from pgcc.frontend.term_arithmetic import TermArithmetic
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import bordered
 from pgcc.ir.node import ONE, Node, Op, det, iter_edges, var

@@ -562,7 +562,7 @@ class Circuit(KnowsOtherWords):
         pgcc.Circuit.from_networkx : read a circuit from a graph
         pgcc.pc.PC.to_networkx : the same for a probabilistic circuit
         """
-        from pgcc.frontend.graph import GENERATING, to_graph
+        from pgcc.frontend.networkx_graphs import GENERATING, to_graph
 
         return to_graph(self, GENERATING)
 
@@ -607,7 +607,7 @@ class Circuit(KnowsOtherWords):
         >>> pgcc.Circuit.from_networkx(g.to_networkx()) == g
         True
         """
-        from pgcc.frontend.graph import GENERATING, from_graph
+        from pgcc.frontend.networkx_graphs import GENERATING, from_graph
 
         return cls(*from_graph(graph, GENERATING, signed=True))
 

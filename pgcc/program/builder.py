@@ -9,7 +9,7 @@ import numpy as np
 
 from pgcc.ir.flat import doubles
 from pgcc.ir.numbers import Number, add, nearest_float
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 from pgcc.program.program import LEAF, SUM, TIMES, Code, Program
 
 

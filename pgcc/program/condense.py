@@ -33,8 +33,8 @@ import numpy as np
 
 from pgcc.collector import collector_paused
 from pgcc.ir.flat import spread, starts
-from pgcc.program.dependence import needed_slots
 from pgcc.program.program import ARITHMETIC, LEAF, LOOKUP, MOST_VARIABLES, PAIR, TIMES, Code, Program
+from pgcc.program.reachability import needed_slots
 from pgcc.program.schedule import share_slots
 from pgcc.program.table_choice import Scope, scopes_of, worth_tables
 

@@ -14,7 +14,7 @@ from pgcc.ir.flat import Flat, spread, starts
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import Number, absolute, add, mul
 from pgcc.program.builder import BySlot, leaf_table
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 from pgcc.program.program import DET, DETMAG, LEAF, SUM, TIMES, Code, Program
 
 Form = tuple[int, Number, Number]  # a·ȳ + b·z: the column of the variable, a, b; (−1, a, 0) is the constant a

@@ -14,7 +14,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.passes.homogenize import Fillers
 from pgcc.program.builder import Builder
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 from pgcc.program.program import DET, Program
 
 

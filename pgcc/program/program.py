@@ -32,7 +32,7 @@ from pgcc.errors import PgccError
 from pgcc.ir.flat import spread, starts
 from pgcc.ir.numbers import Number
 from pgcc.locks import cached_property
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 
 LEAF, SUM, TIMES, DET, DETMAG, DETBAR, DETIN, LOOKUP, PAIR = range(9)
 NAMES = ("LEAF", "SUM", "TIMES", "DET", "DETMAG", "DETBAR", "DETIN", "LOOKUP", "PAIR")

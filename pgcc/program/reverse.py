@@ -22,8 +22,8 @@ import numpy as np
 from pgcc.ir.flat import starts
 from pgcc.ir.numbers import Number
 from pgcc.program.builder import Builder
-from pgcc.program.dependence import needed_slots
 from pgcc.program.program import DET, DETBAR, DETIN, DETMAG, LOWERED, SUM, TIMES, Code, Program
+from pgcc.program.reachability import needed_slots
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from pgcc.program.condense import Condensed, condense
-from pgcc.program.dependence import slots_of_determinants
 from pgcc.program.program import LEAF, Code, Program
+from pgcc.program.reachability import slots_of_determinants
 from pgcc.program.schedule import schedule
 
 

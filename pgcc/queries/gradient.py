@@ -11,8 +11,8 @@ import numpy as np
 from pgcc.compiler import GRADIENTS, Compiled, climb
 from pgcc.data.evidence import Evidence
 from pgcc.errors import EvidenceError, PgccError, PrecisionError, SemanticsError, circuit_from, plural
-from pgcc.evaluate.gradient import Differentiator, Gradients, WeightedRows
-from pgcc.evaluate.gradient_points import PointDifferentiator
+from pgcc.evaluate.differentiation import Differentiator, Gradients, WeightedRows
+from pgcc.evaluate.differentiation_at_points import PointDifferentiator
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
 from pgcc.ir.node import Node, Op

@@ -23,7 +23,7 @@ from pgcc.ir.facts import is_monotone
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import UNIT, Number, log_of
 from pgcc.kernels.announce import search_clock
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 
 # The most edges of a circuit for which bounds are computed.
 _MOST_EDGES = 200_000

@@ -22,7 +22,7 @@ import numpy as np
 from pgcc.determinants.cofactors import Matrices
 from pgcc.frontend.dpp import identity_minus
 from pgcc.ir.matrix import Matrix
-from pgcc.program.determinant import DetStructure, Laplacian
+from pgcc.program.det_structure import DetStructure, Laplacian
 
 # A negative eigenvalue of smaller magnitude than this, relative to the largest entry, is a rounding error.
 _ROUNDING = 1e-9

@@ -18,10 +18,10 @@ from pgcc.ir.facts import multiplications
 from pgcc.ir.node import Op
 from pgcc.kernels.policy import tier
 from pgcc.progress import waiting
-from pgcc.rings.balls import Exact
+from pgcc.rings.exact_values import Exact
 from pgcc.validity.coefficients import scan_coefficients
 from pgcc.validity.proof import TOTAL_TOLERANCE, Proof
-from pgcc.validity.proof.values import can_test, coefficient
+from pgcc.validity.proof.exact_arithmetic import can_test, coefficient
 from pgcc.validity.provenance import Certificate, prove_nonnegative
 from pgcc.validity.report import Report
 from pgcc.validity.search import TermSampler, find_negative

@@ -21,7 +21,7 @@ import numpy as np
 from pgcc.compiler import VALUES, Compiled, climb
 from pgcc.errors import PgccError
 from pgcc.evaluate.direct import Float64, Scaled
-from pgcc.evaluate.kernels.coefficients import invert_corners, write_rows
+from pgcc.evaluate.kernels.cube import invert_corners, write_rows
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op, const, rebuild, weighted_sum
 from pgcc.ir.numbers import absolute, nearest_float

@@ -19,7 +19,6 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.printer import describe
 from pgcc.locks import cached_property
-from pgcc.validity.definite import Rows, find_witness
 from pgcc.validity.proof import Proof
 from pgcc.validity.proof.determinants import (
     are_parallel,
@@ -28,8 +27,9 @@ from pgcc.validity.proof.determinants import (
     marginal_kernel_of,
     plus_transpose,
 )
+from pgcc.validity.proof.exact_arithmetic import exact_rows
 from pgcc.validity.proof.steps import Step, Terms, Walk, times
-from pgcc.validity.proof.values import exact_rows
+from pgcc.validity.semidefinite import Rows, find_witness
 
 # 1: no coefficient is negative; −1: none is positive; 0: all are 0; None: not proven.
 Sign = int | None

@@ -25,8 +25,8 @@ from pgcc.passes.compose import complement
 from pgcc.passes.pipeline import simplify
 from pgcc.passes.sizes import component, degree_range
 from pgcc.validity.proof import Proof
+from pgcc.validity.proof.exact_arithmetic import Part, is_image
 from pgcc.validity.proof.steps import Step, Walk, has_forms
-from pgcc.validity.proof.values import Part, is_image
 from pgcc.validity.provenance import DETERMINANTS, Witnesses
 
 # An image is looked for in circuits of at most this many edges times variables, with fractions of at most so many bits.

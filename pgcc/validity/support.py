@@ -12,7 +12,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import is_monotone
 from pgcc.ir.node import Node, Op, var
 from pgcc.ir.numbers import UNIT, log_of
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 
 # The most terms of a sum to examine, counted again for every variable by which they are split.
 _MOST_TERMS = 20_000

@@ -24,7 +24,7 @@ SMALL: list[tuple[str, str, Any]] = [
     ("program.table_choice", "_SECOND_LEVEL", 0),
     ("program.table_choice", "_PACKING", 0),
     ("program.table_choice", "_PACKING_VARIABLE", 0),
-    ("program.determinant", "_MOST_EXACT", 2),
+    ("program.det_structure", "_MOST_EXACT", 2),
     ("rings.float64.loop", "_KEPT", 1),
     ("rings.float64.loop", "_NEAR", 1),
     ("rings.float64.loop", "_NEXT", 1),
@@ -37,20 +37,20 @@ SMALL: list[tuple[str, str, Any]] = [
     ("exact.ball_coefficients", "_MOST_ENTRIES", 4),
     ("exact.pencil", "_WORTH", 1),
     ("exact.pencil", "_PATIENCE", 0),
-    ("evaluate.gradient", "_MOST_NUMBERS", 8),
-    ("evaluate.gradient", "_BYTES", 1),
-    ("determinants.marginals", "_BYTES", 1),
+    ("evaluate.differentiation", "_MOST_NUMBERS", 8),
+    ("evaluate.differentiation", "_BYTES", 1),
+    ("determinants.reverse_pass", "_BYTES", 1),
     ("codegen.source", "STRAIGHT_LINE", 4),
     ("codegen.emit", "STRAIGHT_LINE", 4),
     ("queries.probability", "_FEW", 0),
     ("queries.distribution", "_MOST_CODES", 8),
-    ("evaluate.marginals", "_QUERIES", 4),
+    ("evaluate.all_marginals", "_QUERIES", 4),
     ("queries.information", "MOST_LISTED", 2),  # above it, estimates from samples
     ("queries.mode", "_MOST_LISTED", 1),  # above it, by parts
     ("queries.mode_search", "_MOST_EXPANDED", 1),
     ("queries.mode_search", "_MOST_SWAPS", 1),
     ("queries.sampling", "_MANY", 2),
-    ("queries.counts", "_LARGE", 0.5),
+    ("queries.any_and_parity", "_LARGE", 0.5),
 ]
 
 

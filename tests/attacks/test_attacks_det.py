@@ -11,7 +11,7 @@ import pytest
 
 import pgcc
 from pgcc.determinants.kernels.laplacian import new_nodes, tree_sum
-from pgcc.program.determinant import Laplacian
+from pgcc.program.det_structure import Laplacian
 
 
 def assert_right(circuit, evidence, **options):

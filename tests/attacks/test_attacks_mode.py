@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc.determinants.mode.bounds import find_bounds
 from pgcc.determinants.mode.climber import Climber
 from pgcc.determinants.mode.region import Region
 from pgcc.determinants.mode.relaxation import Dual
 from pgcc.determinants.mode.trees import are_trees
+from pgcc.determinants.mode.upper_bounds import find_bounds
 from pgcc.ir.matrix import Matrix
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 from pgcc.queries import mode
 from pgcc.queries.mode import _Finder
 

@@ -23,7 +23,7 @@ from pgcc.ir.numbers import UNIT
 from pgcc.passes import pipeline
 from pgcc.passes.homogenize import homogenize
 from pgcc.program import table_choice
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 from pgcc.program.lower import lower
 from pgcc.program.program import DETBAR, LOWERED
 from pgcc.program.reverse import adjoints

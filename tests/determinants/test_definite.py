@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import pgcc
 from pgcc.determinants import forms
 from pgcc.determinants.bases import base_by_inverse, find_base
-from pgcc.determinants.definite import IdentityPlus
 from pgcc.determinants.kernels.exact_sums import add_exactly
+from pgcc.determinants.large_definite import IdentityPlus
 from pgcc.determinants.slices import Sum, cut
 from pgcc.ir.matrix import Matrix
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 
 
 def kernel(n: int, rank: int, spread: float, seed: int) -> np.ndarray:

@@ -94,7 +94,7 @@ def test_the_total_of_a_large_k_dpp_needs_no_balls(monkeypatch):
     """Balls took ten seconds for 500 items, and a time limit did not count them."""
     B = np.random.default_rng(0).normal(size=(160, 160)) / math.sqrt(160)
     model = pgcc.compile(pgcc.dpp(L=symmetric(B @ B.T)))
-    monkeypatch.setattr("pgcc.rings.balls.Exact.evaluate", None)
+    monkeypatch.setattr("pgcc.rings.exact_values.Exact.evaluate", None)
     found = model.mode(size=12, time_limit=0.5)
     assert sum(found.assignment.values()) == 12
     assert found.logprob <= found.bound < 0.0

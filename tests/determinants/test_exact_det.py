@@ -16,7 +16,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import probability
 from pgcc.ir.node import det, var
 from pgcc.passes.homogenize import homogenize
-from pgcc.rings.balls import Exact
+from pgcc.rings.exact_values import Exact
 from pgcc.testing import evidence, random_det
 
 

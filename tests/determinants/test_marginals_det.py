@@ -13,7 +13,7 @@ from pgcc.determinants.forms import FloatDeterminant, lay_out
 from pgcc.determinants.kernels.partials import partial_rows
 from pgcc.determinants.kernels.plan import FREE, OUT, RANK, Children, Found
 from pgcc.ir.node import Op
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 
 RTOL = 1e-9
 FORMS = {"free": FREE, "out": OUT, "rank": RANK}

@@ -10,11 +10,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import pgcc
-from pgcc.determinants.mode.bounds import find_bounds
 from pgcc.determinants.mode.climber import exchanges, log_coefficient
 from pgcc.determinants.mode.region import Region
 from pgcc.determinants.mode.trees import heaviest_arcs
-from pgcc.program.determinant import DetStructure
+from pgcc.determinants.mode.upper_bounds import find_bounds
+from pgcc.program.det_structure import DetStructure
 
 
 def kernel(rng, n):

@@ -10,7 +10,7 @@ from pgcc.compiler import Compiled
 from pgcc.determinants.kernels import forms
 from pgcc.determinants.kernels import staged as kernels
 from pgcc.kernels.policy import choose_tier
-from pgcc.rings.float64.kernels.evidence import STEP
+from pgcc.rings.float64.kernels.packed_evidence import STEP
 
 
 @pytest.mark.parametrize("sparse", [0, 2, 5])

@@ -9,7 +9,7 @@ from real_data import DATA
 
 import pgcc
 from pgcc.errors import PgccError, SemanticsError
-from pgcc.evaluate.sampling import TopDown
+from pgcc.evaluate.top_down import TopDown
 from pgcc.kernels.random import STATE, start_streams, uniforms
 from pgcc.testing import random_circuit, random_evidence
 
@@ -221,7 +221,7 @@ def test_kernels_come_back_soon_and_the_pieces_do_not_matter(monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(TopDown, "draw", noted)
-    monkeypatch.setattr("pgcc.evaluate.sampling._MOST_WORK", 1 << 23)
+    monkeypatch.setattr("pgcc.evaluate.top_down._MOST_WORK", 1 << 23)
     assert (model.sample(500, rng=3) == whole).all()
     assert len(drawn) > 10
     assert all(count == 1 or count * work <= 1 << 23 for count, work in drawn)

@@ -18,7 +18,7 @@ import pgcc
 from pgcc.compiler import Compiled
 from pgcc.explore import contents, graph, page
 from pgcc.explore.packing import as_scaled, pack
-from pgcc.program.determinant import Laplacian
+from pgcc.program.det_structure import Laplacian
 from pgcc.program.program import SUM
 
 SMALL = pgcc.compile(pgcc.parse("0.4*a*b + 0.3*a + 0.3"))

@@ -19,7 +19,7 @@ from operations import count_calls
 import pgcc
 from pgcc.errors import CircuitError, ParseError
 from pgcc.frontend.expression import MAX_NESTING
-from pgcc.frontend.terms import MAX_EXPONENT, TermArithmetic
+from pgcc.frontend.term_arithmetic import MAX_EXPONENT, TermArithmetic
 from pgcc.ir.interpret import evaluate
 from pgcc.ir.node import const, det, product, var, weighted_sum
 from pgcc.ir.printer import pgc_text

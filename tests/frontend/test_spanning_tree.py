@@ -17,7 +17,7 @@ import pgcc
 from pgcc.determinants import forms
 from pgcc.determinants.forms import FloatDeterminant
 from pgcc.ir.interpret import probability
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 
 # -- the oracle: all sets of edges, and union-find -----------------------------------------------------------
 

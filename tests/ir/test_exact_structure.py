@@ -18,7 +18,7 @@ from pgcc.ir.node import det, var
 from pgcc.linalg import surely_definite
 from pgcc.passes.homogenize import homogenize
 from pgcc.passes.total import total
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 from pgcc.program.lower import lower
 from pgcc.program.reverse import reverse
 

@@ -11,14 +11,14 @@ import pgcc
 from pgcc.determinants.kernels.picking import SAMPLER, Sets, pick_children
 from pgcc.determinants.staged import _shifted_weights
 from pgcc.errors import PgccError
+from pgcc.evaluate.differentiation import Differentiator
 from pgcc.evaluate.direct import Float64, Scaled
-from pgcc.evaluate.gradient import Differentiator
 from pgcc.kernels.walk import instructions_of
 from pgcc.passes.homogenize import homogenize
-from pgcc.program.dependence import needed_slots, slots_of_determinants
 from pgcc.program.lower import lower
 from pgcc.program.parameters import parametrize
 from pgcc.program.program import DET, DETBAR, DETERMINANTS, DETIN, DETMAG, LEAF, NAMES, NUMBERED, PAIR, Program
+from pgcc.program.reachability import needed_slots, slots_of_determinants
 from pgcc.program.reverse import adjoints, reverse
 from pgcc.rings.kernels.counting import Dets, plan_polynomials, run_polynomials
 from pgcc.rings.kernels.series import find_slack

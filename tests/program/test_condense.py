@@ -24,8 +24,8 @@ from pgcc.program.lower import lower
 from pgcc.program.program import LEAF, LOOKUP, MOST_VARIABLES, PAIR, SUM, TIMES, Code, Program
 from pgcc.program.reverse import result_slots, reverse
 from pgcc.program.table_choice import Scope, ValueScopes, _Work, worth_tables
-from pgcc.rings.float64.kernels.evidence import Rows, are_codes, read_block
 from pgcc.rings.float64.kernels.interpreter import PairTables
+from pgcc.rings.float64.kernels.packed_evidence import Rows, are_codes, read_block
 from pgcc.rings.float64.kernels.rows import Answer, certify_block
 from pgcc.rings.float64.loop import Loop, new_block, uncondensed_program
 from pgcc.testing import circuits, random_circuit

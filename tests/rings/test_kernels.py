@@ -25,7 +25,7 @@ from pgcc.kernels.simd import LANES, load, store
 from pgcc.passes.homogenize import homogenize
 from pgcc.program.lower import lower
 from pgcc.program.program import SUM
-from pgcc.rings.float64.kernels.evidence import Rows, pack_block
+from pgcc.rings.float64.kernels.packed_evidence import Rows, pack_block
 from pgcc.rings.identity import find_squares
 from pgcc.rings.kernels.modular import divide_mod, mul_mod
 from pgcc.rings.kernels.scaled import normalized

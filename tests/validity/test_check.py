@@ -20,8 +20,8 @@ from pgcc.ir.interpret import evaluate
 from pgcc.ir.node import ONE, const, det, product, var, weighted_sum
 from pgcc.testing import brute_force, circuits, oracle_probability, random_circuit, random_pc
 from pgcc.validity.coefficients import Scan, all_rows, magnitudes, scan_coefficients
-from pgcc.validity.definite import find_witness
 from pgcc.validity.provenance import EXPANSION, RULES, prove_nonnegative
+from pgcc.validity.semidefinite import find_witness
 from pgcc.validity.verdict import Verdict
 
 BETA = "(0.1*(z1 + 1)*(6*z2 + 1) - 0.4*z1*z2) * (0.8*z3 + 0.2)"

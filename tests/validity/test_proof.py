@@ -25,11 +25,11 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import ONE, const, det, product, var, weighted_sum
 from pgcc.validity import proof as checker
 from pgcc.validity.proof import CLAIMS, Proof, verify
+from pgcc.validity.proof.coefficient_tables import Interval, all_coefficients, as_fraction, as_object
 from pgcc.validity.proof.determinants import DET_RULES
+from pgcc.validity.proof.exact_arithmetic import coefficient, random_ring
+from pgcc.validity.proof.exact_arithmetic import total as exact_total
 from pgcc.validity.proof.steps import RULES, follow
-from pgcc.validity.proof.tables import Interval, all_coefficients, as_fraction, as_object
-from pgcc.validity.proof.values import coefficient, random_ring
-from pgcc.validity.proof.values import total as exact_total
 from pgcc.validity.provenance import (
     DETERMINANTS,
     EXPANSION,

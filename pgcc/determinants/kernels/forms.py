@@ -54,7 +54,7 @@ from pgcc.determinants.kernels.sized import sized_sum
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import bare_kernel, inlined_kernel, kernel, separate_kernel
 from pgcc.kernels.simd import LANES, larger, load, magnitude, mul, root, smaller, splat, store
-from pgcc.program.determinant import Laplacian
+from pgcc.program.det_structure import Laplacian
 
 _SMALL, _LARGE = 2.0**-400, 2.0**400
 _NORMAL = 2.0**-1000  # numbers above this have not lost digits to underflow

@@ -8,7 +8,7 @@ becomes a *border* of the eliminated matrix M, which costs a substitution, by th
 
 A child with a row of its own that is not surely in has to be left out of M. All of these are left out in turn by divide
 and conquer: eliminate one half, go on with the other half, and vice versa, in O(q³) operations altogether. `bordering`
-has both algorithms and their error bounds. `pgcc.determinants.marginals` calls `write_partials`.
+has both algorithms and their error bounds. `pgcc.determinants.reverse_pass` calls `write_partials`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Random sets of children of a determinant, from the tables that `pgcc.determinants.tables` lays out.
+"""Random sets of children of a determinant, from the tables that `pgcc.determinants.sampling_tables` lays out.
 
-The algorithms are those of `sampling_sets` and `sampling_trees`. `evaluate/kernels/sampling` calls `pick_children`.
+The algorithms are those of `sampling_sets` and `sampling_trees`. `evaluate/kernels/top_down` calls `pick_children`.
 """
 
 from __future__ import annotations

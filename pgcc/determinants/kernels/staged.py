@@ -1,7 +1,7 @@
 """Programs with determinants over float64, a block of rows at a time.
 
 The float64 interpreter runs the instructions between determinants; `forms.determinant_rows` computes these.
-`pgcc.determinants.staged` calls `run_staged`, and `pgcc.determinants.marginals` calls `run_tail`.
+`pgcc.determinants.staged` calls `run_staged`, and `pgcc.determinants.reverse_pass` calls `run_tail`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pgcc.determinants.kernels.plan import Children, FloatLayout, Found
 from pgcc.ir.numbers import UNIT
 from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 from pgcc.program.program import DET, DETERMINANTS, DETMAG
-from pgcc.rings.float64.kernels.evidence import Rows, read_block
 from pgcc.rings.float64.kernels.interpreter import copy_roots, run_block
+from pgcc.rings.float64.kernels.packed_evidence import Rows, read_block
 
 _RANGE = 1000
 _POWERS = 2.0 ** np.arange(-_RANGE, _RANGE + 1)

@@ -15,7 +15,7 @@ import numpy as np
 
 from pgcc.determinants.mode.region import Region
 from pgcc.kernels.announce import search_clock
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 
 # The smallest increase of the logarithm that counts as an improvement, and not as rounding.
 _BETTER = 1e-9

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgcc.determinants.mode.bounds import Bounds, find_bounds
 from pgcc.determinants.mode.climber import Climber
 from pgcc.determinants.mode.region import Region
 from pgcc.determinants.mode.tightening import Tight, tighten
+from pgcc.determinants.mode.upper_bounds import Bounds, find_bounds
 from pgcc.kernels.announce import search_clock
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 
 # The share of the time that local search may take.
 _SHARE = 0.3

@@ -1,6 +1,6 @@
 """The heaviest spanning tree or arborescence of a graph: the exact mode of a determinant of a Laplacian.
 
-In a Laplacian with κ = 0 (see `program.determinant.Laplacian`), the coefficient of a set of edges is the product of
+In a Laplacian with κ = 0 (see `program.det_structure.Laplacian`), the coefficient of a set of edges is the product of
 their weights if they form a spanning tree together with the ground, and 0 otherwise; Kruskal's algorithm finds the
 largest. In a directed graph, every node is the tail of exactly one edge, or it is a root, with the weight κ; Edmonds'
 algorithm finds the largest. `queries/mode_parts` calls `heaviest`.
@@ -19,7 +19,7 @@ import numpy as np
 
 from pgcc.determinants.kernels.laplacian import find_root
 from pgcc.ir.numbers import UNIT
-from pgcc.program.determinant import DetStructure, Laplacian
+from pgcc.program.det_structure import DetStructure, Laplacian
 
 
 def heaviest(structure: DetStructure, weight: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray | None, float]:

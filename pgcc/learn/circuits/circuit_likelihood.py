@@ -12,7 +12,7 @@ import numpy as np
 
 from pgcc.cluster import Crew
 from pgcc.determinants.cofactors import Matrices
-from pgcc.evaluate.gradient import Gradients
+from pgcc.evaluate.differentiation import Gradients
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.tables.packed_rows import Block, Rows
 from pgcc.program.program import SUM

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from pgcc.kernels.elementary import log
+from pgcc.kernels.exp_log import log
 from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 from pgcc.kernels.simd import (
     LANES,

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from pgcc.kernels.elementary import exp, log
+from pgcc.kernels.exp_log import exp, log
 from pgcc.kernels.policy import kernel
 from pgcc.learn.kernels.leaves import log_leaves
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgcc.kernels.elementary import exp, log
+from pgcc.kernels.exp_log import exp, log
 from pgcc.kernels.policy import bare_kernel
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgcc.kernels.elementary import exp, log
+from pgcc.kernels.exp_log import exp, log
 from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 from pgcc.kernels.simd import LANES
 from pgcc.learn.kernels.dense import invert, invert_eight, multiply, multiply_transposed, packed

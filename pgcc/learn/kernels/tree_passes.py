@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgcc.kernels.elementary import log
+from pgcc.kernels.exp_log import log
 from pgcc.kernels.policy import bare_kernel, kernel
 
 

@@ -11,8 +11,8 @@ from pgcc.certify.certificate import Analysis, Certificate
 from pgcc.locks import cached_property
 from pgcc.program.condense import MOST_VARIABLES, Condensed, Tables, condense, state_numbers, states
 from pgcc.program.program import Code, Program
-from pgcc.rings.float64.kernels.evidence import STEP
 from pgcc.rings.float64.kernels.interpreter import Block, FloatProgram, Leaves, PairTables, WideTables
+from pgcc.rings.float64.kernels.packed_evidence import STEP
 from pgcc.rings.float64.kernels.rows import Answer, run_rows, write_certified
 
 # Bytes of values up to which 256 rows at a time are fastest, or 128: a few times the first-level cache, and the

@@ -25,9 +25,8 @@ from flint import fmpq
 from pgcc.errors import ProofError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.numbers import nearest_float
-from pgcc.validity.proof.steps import follow
-from pgcc.validity.proof.tables import Interval, all_coefficients, as_fraction, as_object
-from pgcc.validity.proof.values import (
+from pgcc.validity.proof.coefficient_tables import Interval, all_coefficients, as_fraction, as_object
+from pgcc.validity.proof.exact_arithmetic import (
     RATIONALS,
     coefficient,
     evaluate,
@@ -38,6 +37,7 @@ from pgcc.validity.proof.values import (
     scopes_of,
     total,
 )
+from pgcc.validity.proof.steps import follow
 
 TOTAL_TOLERANCE = 1e-9  # how far from 1 the total of a circuit with float weights may be
 _EXACT_TABLE = 13  # variables, up to which tables of coefficients are rationals

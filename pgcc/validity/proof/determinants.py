@@ -8,7 +8,7 @@ from typing import Any
 
 from flint import fmpq, fmpq_mat
 
-from pgcc.validity.proof.values import Rows, lift_exact
+from pgcc.validity.proof.exact_arithmetic import Rows, lift_exact
 
 
 def is_symmetric(rows: Rows) -> bool:

@@ -15,7 +15,7 @@ from pgcc.errors import ProofError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.validity.proof.determinants import DET_RULES, is_symmetric, kernel_of
-from pgcc.validity.proof.values import exact_rows, is_image, unknown
+from pgcc.validity.proof.exact_arithmetic import exact_rows, is_image, unknown
 
 Step = tuple[int, str, int | None, Any]  # position of a node, rule, sign, witness
 Monomial = frozenset[tuple[str | int, int]]  # (variable, or position of a part that is proved; power)

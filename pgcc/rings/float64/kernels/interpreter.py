@@ -13,7 +13,7 @@ import numpy as np
 from pgcc.kernels.policy import bare_kernel, kernel
 from pgcc.kernels.simd import choose, entries, load, lookup, store
 from pgcc.program.program import ENTRIES, LEAF, LOOKUP, PAIR, SUM, TIMES
-from pgcc.rings.float64.kernels.evidence import STEP
+from pgcc.rings.float64.kernels.packed_evidence import STEP
 from pgcc.rings.float64.kernels.sums import add_products, add_values, fill, multiply
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from pgcc.certify.kernels.bounds import error_line
 from pgcc.kernels.policy import inlined_kernel, kernel
 from pgcc.kernels.simd import add_up, div, fetch, if_less, load, minus, mul, muladd, splat, store
-from pgcc.rings.float64.kernels.evidence import STEP, Rows, are_codes, read_block
 from pgcc.rings.float64.kernels.interpreter import copy_roots, run_block
+from pgcc.rings.float64.kernels.packed_evidence import STEP, Rows, are_codes, read_block
 
 _LEAST_NORMAL = 2.0**-1022
 # For values between these, neither the bound nor the quotient by a total of 1 leaves the range of normal numbers.

@@ -18,9 +18,9 @@ import numpy as np
 
 from pgcc.determinants.cofactors import Derivatives, Matrices, determinant_derivatives, determinant_logs
 from pgcc.errors import PgccError
-from pgcc.evaluate.gradient import Differentiator, Gradients, WeightedRows
+from pgcc.evaluate.differentiation import Differentiator, Gradients, WeightedRows
 from pgcc.kernels.walk import Operations, number_system, walk_in_python
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 from pgcc.program.program import DET, DETBAR, Program
 from pgcc.rings.series import degree_in
 

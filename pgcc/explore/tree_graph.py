@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.explore.places import stress_places
-from pgcc.program.determinant import Laplacian
+from pgcc.program.det_structure import Laplacian
 from pgcc.program.program import DET, LEAF, Program
 
 # Pictures of graphs with more edges than this are too tangled to read.

@@ -1,7 +1,7 @@
 """All marginals of a program with determinants, from one forward and one reverse pass in float64.
 
 The derivatives of determinants, between the two passes, are computed by `kernels/partials`. Rows whose error bounds are
-too large are reported as uncertain. `evaluate/marginals` calls this.
+too large are reported as uncertain. `evaluate/all_marginals` calls this.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pgcc.ir.numbers import add
 from pgcc.locks import cached_property
 from pgcc.program.program import DETIN, DETMAG, DetInstruction, Program
 from pgcc.program.reverse import result_slots, reverse, variables_in_complements
-from pgcc.rings.float64.kernels.evidence import STEP, Rows, pack_block
 from pgcc.rings.float64.kernels.interpreter import FloatProgram, run_block
+from pgcc.rings.float64.kernels.packed_evidence import STEP, Rows, pack_block
 from pgcc.rings.float64.loop import new_block, uncondensed_program
 from pgcc.rings.posteriors import Posteriors, read_posteriors
 

@@ -14,7 +14,7 @@ from flint import fmpq
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import nearest_float
-from pgcc.validity.proof.values import RATIONALS, bordered, exact_rows, lift_exact, scopes_of, unknown
+from pgcc.validity.proof.exact_arithmetic import RATIONALS, bordered, exact_rows, lift_exact, scopes_of, unknown
 
 
 def as_fraction(x: fmpq) -> Fraction:

@@ -1,7 +1,7 @@
 """Balls and exact rationals (python-flint): the last resort of queries for which float64 is not accurate enough.
 
 The circuit is evaluated in Python, one flint number per node (`pgcc.exact.tape`). A homogenized circuit is evaluated
-once; any other over polynomials in t, of which the first |A| + 1 coefficients are kept (`pgcc.exact.series`).
+once; any other over polynomials in t, of which the first |A| + 1 coefficients are kept (`pgcc.exact.truncated`).
 Determinants are in `pgcc.exact.pencil`.
 """
 
@@ -19,8 +19,8 @@ from pgcc.errors import PrecisionError
 from pgcc.exact.balls import ball, fraction
 from pgcc.exact.pencil import BALLS, RATIONALS, Ring
 from pgcc.exact.precision import FIRST_BITS, ZERO_BITS, ball_parts, doubled, flint_lock, fraction_parts, precision
-from pgcc.exact.series import Truncated, expand
 from pgcc.exact.tape import Layouts, Tape, bits_of_value, make_tape, run_tape
+from pgcc.exact.truncated import Truncated, expand
 from pgcc.ir.circuit import Circuit
 from pgcc.locks import cached_property
 from pgcc.rings.values import Values

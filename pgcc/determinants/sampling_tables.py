@@ -1,6 +1,6 @@
 """The tables from which kernels draw random sets of children, laid out for all determinants of a program.
 
-`samplers` and `vectors` prepare the tables of one determinant; `evaluate/sampling` lays them out.
+`samplers` and `vectors` prepare the tables of one determinant; `evaluate/top_down` lays them out.
 """
 
 from __future__ import annotations

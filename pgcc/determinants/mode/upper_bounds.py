@@ -9,7 +9,7 @@ import numpy as np
 from pgcc.determinants.mode.hadamard import Hadamard
 from pgcc.determinants.mode.relaxation import Relaxation, row_norms
 from pgcc.ir.numbers import UNIT
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 
 # The most items for which L = B·Bᵀ is computed.
 _MOST_ITEMS = 4096

@@ -16,7 +16,7 @@ from flint import fmpq
 
 from pgcc.exact.balls import rational
 from pgcc.validity.proof.determinants import is_semidefinite, is_symmetric
-from pgcc.validity.proof.values import Rows
+from pgcc.validity.proof.exact_arithmetic import Rows
 
 # Exact elimination is not tried on larger matrices: its numbers grow with every row.
 MOST_EXACT_ROWS = 64

@@ -13,10 +13,10 @@ from pgcc.certify import budget
 from pgcc.determinants.kernels.picking import Sets
 from pgcc.determinants.kernels.scaled_staged import scaled_determinant
 from pgcc.determinants.samplers import find_set_sampler
+from pgcc.determinants.sampling_tables import SetSampler, Tables, lay_out
 from pgcc.determinants.staged import padded
-from pgcc.determinants.tables import SetSampler, Tables, lay_out
 from pgcc.evaluate.direct import Float64, split_constants
-from pgcc.evaluate.kernels.sampling import Choices, Links, Numbers, choice_tables, mark_reached, walk_down
+from pgcc.evaluate.kernels.top_down import Choices, Links, Numbers, choice_tables, mark_reached, walk_down
 from pgcc.ir.flat import starts
 from pgcc.kernels.policy import tier
 from pgcc.kernels.walk import instructions_of, walk

@@ -26,8 +26,8 @@ from pgcc.kernels.walk import instructions_of
 from pgcc.locks import cached_property
 from pgcc.program.program import ARITHMETIC, DET, DETBAR, NAMES, DetInstruction, Program
 from pgcc.program.reverse import adjoints, terms_of
-from pgcc.rings.float64.kernels.evidence import STEP, Rows, pack_block
 from pgcc.rings.float64.kernels.interpreter import run_block
+from pgcc.rings.float64.kernels.packed_evidence import STEP, Rows, pack_block
 from pgcc.rings.float64.loop import new_block, uncondensed_program
 from pgcc.rings.kernels.scaled import RADIX, Constants, run_scaled_rows
 

@@ -1,7 +1,7 @@
 """All marginals of a circuit: from one forward and one reverse pass of a homogenized program, or one by one.
 
 A reverse pass runs in float64 or over scaled numbers. A marginal whose bound is too large is marked as uncertain.
-Programs with determinants are in `determinants.marginals`.
+Programs with determinants are in `determinants.reverse_pass`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Callable
 import numpy as np
 
 from pgcc.certify import budget
-from pgcc.determinants.marginals import StagedMarginals, has_partials
+from pgcc.determinants.reverse_pass import StagedMarginals, has_partials
 from pgcc.evaluate.direct import Float64, ScaledProgram
 from pgcc.locks import cached_property
 from pgcc.program.program import ARITHMETIC, Program
 from pgcc.program.reverse import result_slots, reverse
 from pgcc.program.schedule import schedule
-from pgcc.rings.float64.kernels.evidence import STEP
+from pgcc.rings.float64.kernels.packed_evidence import STEP
 from pgcc.rings.float64.loop import Loop
 from pgcc.rings.kernels.scaled import RADIX
 from pgcc.rings.posteriors import Posteriors, read_posteriors, shares

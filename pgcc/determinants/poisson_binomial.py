@@ -26,7 +26,7 @@ from pgcc.ir.facts import is_monotone
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import UNIT, Number
 from pgcc.locks import cached_property
-from pgcc.program.determinant import DetStructure
+from pgcc.program.det_structure import DetStructure
 from pgcc.program.lower import Form, affine_forms
 from pgcc.rings.kernels.counting import linear_factors
 from pgcc.rings.kernels.scaled import RADIX
