@@ -30,9 +30,8 @@ SMALL: list[tuple[str, str, Any]] = [
     ("rings.float64.loop", "_NEXT", 1),
     ("evaluate.direct", "_BESIDE_MATRICES", 1),
     ("validity.coefficients", "_FEW", 2),
-    ("compiler", "LONG_COUNT", 1),  # counts by FFT
     ("evaluate.counting_exact", "_FEW_EXACT_BITS", 8),
-    ("evaluate.counting_exact", "_FEW_POINTS", 1),
+    ("exact.truncated", "_FEW_POINTS", 1),
     ("determinants.forms", "_MOST_CHILDREN", 2),
     ("exact.ball_coefficients", "_MOST_ENTRIES", 4),
     ("exact.pencil", "_WORTH", 1),
@@ -42,6 +41,7 @@ SMALL: list[tuple[str, str, Any]] = [
     ("determinants.reverse_pass", "_BYTES", 1),
     ("codegen.source", "STRAIGHT_LINE", 4),
     ("codegen.emit", "STRAIGHT_LINE", 4),
+    ("codegen.emit", "POLYNOMIALS", 20),
     ("queries.probability", "_FEW", 0),
     ("queries.distribution", "_MOST_CODES", 8),
     ("evaluate.all_marginals", "_QUERIES", 4),
