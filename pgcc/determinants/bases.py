@@ -2,7 +2,7 @@
 
 N⁻¹ is found in doubles, refined by Newton's iteration X ← X + X·(I − N·X) in ball arithmetic, and certified by its
 residual R = I − N·X: the error of an entry of X is at most the largest row sum of |X|, times the largest entry of |R|,
-divided by 1 − ‖R‖. The bases of large L-ensembles and marginal kernels come from `definite`. `forms` calls this.
+divided by 1 − ‖R‖. The bases of large L-ensembles and marginal kernels come from `large_definite`. `forms` calls this.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ Value = tuple[float, int, float]  # mantissa, binary exponent, relative error
 # The most children for which a base is computed in multiple precision.
 _MOST_CHILDREN = 1024
 # The bases of L-ensembles and marginal kernels with a number of children in this range are computed by BLAS (see
-# `definite`), and in advance.
+# `large_definite`), and in advance.
 _LARGE_KERNEL, _MOST_BY_PRODUCTS = 200, 2500
 # The most multiplications in multiple precision for the base of a graph, about a second: see `prefers_trees`.
 _MOST_PRODUCTS = 10**8

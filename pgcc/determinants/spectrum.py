@@ -1,4 +1,4 @@
-"""The eigenvalues of a symmetric matrix of balls, enclosed far more tightly than doubles allow; for `counting`.
+"""The eigenvalues of a symmetric matrix of balls, enclosed far more tightly than doubles allow; for `poisson_binomial`.
 
 Eigenvectors X are found in doubles and refined by matrix products in ball arithmetic, X ← X + X·E, each time by some
 fifteen digits (Ogita and Aishima, 2018). Let S = Xᵀ·A·X, B = Xᵀ·X and λ_i = S_ii/B_ii. As B^(−½)·S·B^(−½) has the

@@ -1,6 +1,6 @@
 """Upper bounds on the largest coefficient of a determinant, by a concave relaxation of log det and its dual.
 
-`bounds` makes a `Relaxation`, and `tightening` finds where it is best.
+`upper_bounds` makes a `Relaxation`, and `tightening` finds where it is best.
 
 A coefficient of det(M0 + diag(f)·Vᵀ) is a determinant of rows: c_S has row i of Vᵀ where i is in S, and row i of M0
 where it is not. With a_i and b_i for these rows, and x the indicator of S,

@@ -6,8 +6,8 @@ of more than 2¹³ coefficients; and, where a proof rests on the equality of two
 random prime of more than 128 bits. It uses nothing of the prover; all it uses of pgcc is the circuit and its numbers.
 The prover, for its part, has no rules for nodes of its own: it proposes steps, and these rules take them or do not.
 
-This module has the claims and the rules that prove or refute them (`CLAIMS`). `values` has the exact arithmetic,
-`tables` computes all coefficients at once, `steps` has the rules for nodes (`RULES`), and `determinants` those for
+This module has the claims and the rules that prove or refute them (`CLAIMS`), `exact_arithmetic` what they compute
+with, `coefficient_tables` all coefficients at once, `steps` the rules for nodes (`RULES`), and `determinants` those for
 matrices (`DET_RULES`).
 """
 
