@@ -2,8 +2,8 @@
 
 A matrix is cut into slices of β bits. The products of entries of two slices are integers (times a power of 2 for every
 row and column), n of which add up to less than 2^53, so BLAS multiplies slices without any rounding, in whatever order
-it adds. Products are added up as sums of several doubles per entry. `large_definite` and `elementary`, which use it, say how
-much faster than ball arithmetic that is.
+it adds. Products are added up as sums of several doubles per entry. `large_definite` and `elementary`, which use it,
+say how much faster than ball arithmetic that is.
 """
 
 from __future__ import annotations

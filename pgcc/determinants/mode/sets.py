@@ -1,6 +1,6 @@
 """The set with the largest coefficient of a determinant (MAP of a DPP): local search, then branch and bound.
 
-Local search is that of `climber`, and the upper bounds are those of `upper_bounds`. `queries/mode_parts` calls `find_best`.
+Local search is that of `climber`; the bounds are those of `upper_bounds`. `queries/mode_parts` calls `find_best`.
 """
 
 from __future__ import annotations
