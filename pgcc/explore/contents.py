@@ -1,12 +1,11 @@
 """The contents of the page: the program that pgcc itself runs, as arrays, and the names of a model.
 
-The program is that of the homogenized circuit (`pgcc.program.lower`), without the instructions for magnitudes (instead,
-the page computes a bound on the error along with every value), and with an instruction for every product.
+The program is that of the homogenized circuit (`pgcc.program.lower`), with an instruction for every product and without
+those for magnitudes: instead, the page computes a bound on the error along with every value.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,8 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.numbers import add
 from pgcc.ir.operands import check_decomposable
 from pgcc.program.det_structure import DetStructure
-from pgcc.program.program import DET, LEAF, SUM, TIMES, Code, Program
+from pgcc.program.lower import lower
+from pgcc.program.program import DET, LEAF, SUM, TIMES, Program
 
 # The operations that the page runs, by the numbers that they have in `decode.js`.
 OPERATIONS = (LEAF, SUM, TIMES, DET)
@@ -55,40 +55,11 @@ def page_program(compiled: Compiled) -> Program:
             f"{n:,} variables are too many for a page, which shows {MOST_VARIABLES:,} at most",
             advice=_PART,
         )
-    program = _unpaired(prune(compiled.program).expect(*OPERATIONS))
+    program = prune(lower(compiled.homogenized, fuse=False)).expect(*OPERATIONS)
     _check_size(program)
     if not all(one.in_range for one in program.structures):
         raise PgccError("a determinant has entries beyond the range of doubles, which the page computes with: scale it")
     return program
-
-
-def _unpaired(program: Program) -> Program:
-    """The same with an instruction of its own for every product x·y inside of a sum: instruction i writes slot i."""
-    n = program.instructions
-    owner = np.repeat(np.arange(n), np.diff(program.start))
-    paired = (program.op[owner] == SUM) & (np.arange(len(owner)) - program.start[owner] >= program.alone[owner])
-    pairs = np.bincount(owner[paired], minlength=n) // 2
-    new = np.arange(n) + np.cumsum(pairs)  # the products of a sum come right before it
-    args = np.where(program.is_slot, new[program.args], program.args)
-    product = owner[paired][::2] + np.arange(pairs.sum())
-    factors, kept = args[paired], ~paired
-    args[np.flatnonzero(paired)[::2]], kept[np.flatnonzero(paired)[::2]] = product, True
-    reader = np.concatenate([new[owner[kept]], np.repeat(product, 2)])
-    total = n + len(product)
-    op, counts = np.full(total, TIMES), np.zeros(total, np.int64)
-    op[new], counts[new] = program.op, np.diff(program.first_weight)
-    code = Code.assemble(
-        op=op,
-        target=np.arange(total),
-        lengths=np.bincount(reader, minlength=total),
-        args=np.concatenate([args[kept], factors])[np.argsort(reader, kind="stable")],
-        counts=counts,
-        weights=program.weights,
-        numbers=program.numbers,
-        slots=total,
-    )
-    value = int(new[program.value])
-    return replace(program, **code.columns, value=value, magnitude=value)
 
 
 def _check_size(program: Program) -> None:

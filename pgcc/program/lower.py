@@ -20,8 +20,10 @@ from pgcc.program.program import DET, DETMAG, LEAF, SUM, TIMES, Code, Program
 Form = tuple[int, Number, Number]  # a·ȳ + b·z: the column of the variable, a, b; (−1, a, 0) is the constant a
 
 
-def lower(circuit: Circuit) -> Program:
+def lower(circuit: Circuit, fuse: bool = True) -> Program:
     """The program of a circuit's polynomial, every value in a slot of its own (see `schedule`).
+
+    fuse : whether sums read their products x·y in place (terms w·x·y); otherwise each product is an instruction.
 
     Examples
     --------
@@ -30,7 +32,7 @@ def lower(circuit: Circuit) -> Program:
     <Program: 4 instructions, 7 operations, 4 slots>
     """
     with collector_paused():
-        return _Lowering(circuit).program()
+        return _Lowering(circuit, fuse).program()
 
 
 def lower_with_nodes(circuit: Circuit) -> tuple[Program, list[Node]]:
@@ -58,14 +60,14 @@ class _Lowering:
         The node of every instruction.
     """
 
-    def __init__(self, circuit: Circuit):
+    def __init__(self, circuit: Circuit, fuse: bool = True):
         self.flat, self.variables = circuit._flat, circuit.variables
         flat = self.flat
         forms = affine_forms(flat, self.variables)
         self.leaf = np.zeros(len(flat.op), bool)
         self.leaf[list(forms)] = True
         single = np.bincount(flat.child[np.repeat(flat.op == Op.SUM, flat.lengths)], minlength=len(flat.op)) == 1
-        self.fused = (flat.op == Op.PRODUCT) & (flat.lengths == 2) & single & (flat.uses == 1)
+        self.fused = fuse & (flat.op == Op.PRODUCT) & (flat.lengths == 2) & single & (flat.uses == 1)
         self.written = ~self.leaf & ~self.fused
         for unknown in np.setdiff1d(flat.op[self.written], (Op.SUM, Op.PRODUCT, Op.DET)).tolist():
             raise PgccError(f"internal error: nobody has said how to lower operation {unknown}; please report it")

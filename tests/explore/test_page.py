@@ -16,7 +16,7 @@ from real_data import DATA
 
 import pgcc
 from pgcc.compiler import Compiled
-from pgcc.explore import contents, graph, page
+from pgcc.explore import contents, page, tree_graph
 from pgcc.explore.packing import as_scaled, pack
 from pgcc.program.det_structure import Laplacian
 from pgcc.program.program import SUM
@@ -192,7 +192,7 @@ def test_saving(tmp_path):
 
 def graph_of(circuit):
     compiled = pgcc.compile(circuit)._compiled
-    return graph.find_graph(contents.page_program(compiled), circuit.variables)
+    return tree_graph.find_graph(contents.page_program(compiled), circuit.variables)
 
 
 def test_the_graph_of_a_tree_is_found():
@@ -228,5 +228,5 @@ def test_there_is_no_graph_of_sets():
 
 def test_nodes_without_names_are_numbered():
     edges = Laplacian(np.array([0, 1]), np.array([1, 2]), np.ones(2), np.zeros(2), False)
-    assert graph.node_names(edges, ["first", "second"], 3) == ["0", "1", "2"]
-    assert graph.node_names(edges, ["p-q", "q-r"], 3) == ["p", "q", "r"]
+    assert tree_graph.node_names(edges, ["first", "second"], 3) == ["0", "1", "2"]
+    assert tree_graph.node_names(edges, ["p-q", "q-r"], 3) == ["p", "q", "r"]
