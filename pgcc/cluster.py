@@ -9,10 +9,10 @@ import gc
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial, reduce
 from operator import add
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -38,26 +38,29 @@ class Lost(NamedTuple):
     reason: str
 
 
-class Crew(Protocol):
+class Crew:
     """This process, or the workers of a cluster: results are the same, to the last bit."""
 
     def send(self, thing: Any) -> Any:
         """Send an object that every task needs. Pass the return value as a `common` argument to refer to it."""
+        return thing
 
     def keep(self, prepare: Callable[[Any], Any], blocks: Sequence[Any]) -> Sequence[Any]:
         """Send blocks, each of which is prepared where it is stored. They can be `parts` of any number of calls."""
+        return [prepare(block) for block in blocks] if len(blocks) <= _PREPARED else _PreparedBlocks(prepare, blocks)
 
     def as_completed(
         self, function: Callable[..., Any], parts: Sequence[Any], *common: Any
     ) -> Iterator[tuple[int, Any]]:
         """function(part, *common) and the number of the part, as each part is finished; `Lost` if it never is."""
+        return enumerate(function(part, *common) for part in parts)
 
     def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
         """Σ function(part, *common), added up in an order that depends only on the number of parts."""
+        return _add_in_pairs((function(part, *common) for part in parts), add)
 
 
-@contextmanager
-def crew(cluster: Any = None) -> Iterator[Crew]:
+def crew(cluster: Any = None) -> AbstractContextManager[Crew]:
     """The workers of the cluster with this address (or client); without one, this process.
 
     Examples
@@ -66,27 +69,7 @@ def crew(cluster: Any = None) -> Iterator[Crew]:
     ...     workers.total(pow, workers.keep(abs, [-1, -2, -3]), 2)
     14
     """
-    if cluster is None:
-        yield _ThisProcess()
-        return
-    with _connected(cluster) as workers:
-        yield workers
-
-
-class _ThisProcess:
-    def send(self, thing: Any) -> Any:
-        return thing
-
-    def keep(self, prepare: Callable[[Any], Any], blocks: Sequence[Any]) -> Sequence[Any]:
-        return [prepare(block) for block in blocks] if len(blocks) <= _PREPARED else _PreparedBlocks(prepare, blocks)
-
-    def as_completed(
-        self, function: Callable[..., Any], parts: Sequence[Any], *common: Any
-    ) -> Iterator[tuple[int, Any]]:
-        return enumerate(function(part, *common) for part in parts)
-
-    def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
-        return _add_in_pairs((function(part, *common) for part in parts), add)
+    return nullcontext(Crew()) if cluster is None else _connected(cluster)
 
 
 def _add_in_pairs(terms: Iterable[T], plus: Callable[[T, T], T]) -> T:
@@ -130,7 +113,7 @@ class _Remote:
             self.future = self._send()
 
 
-class _DaskWorkers:
+class _DaskWorkers(Crew):
     """The workers of a Dask cluster. Data and work that are lost with a worker are sent and done again."""
 
     def __init__(self, client: Any):
