@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pgcc.errors import EvidenceError
 
@@ -52,18 +52,13 @@ def parse_evidence(text: str, variables: Sequence[str] = ()) -> dict[str, int]:
     pgcc.errors.EvidenceError: 'z1' is both 1 and 0 in 'z1=1, z1=0'
     """
     found: dict[str, int] = {}
-    at, end = 0, len(text.rstrip())
-    while at < end:
-        item = _ITEM.match(text, at)
-        if item is None:
-            raise EvidenceError(f"cannot read {_short(text[at:].strip())}: evidence looks like {_example(variables)}")
+    for item in _items(text, _ITEM, lambda: f"evidence looks like {_example(variables)}"):
         name = _unquoted(item)
         code = CODES.get(item["value"].lower())
         if code is None:
             raise EvidenceError(f"{name!r} is {item['value']!r} in {_short(text)}: evidence is {MEANING}")
         if found.setdefault(name, code) != code:
             raise EvidenceError(f"{name!r} is both {_value(found[name])} and {_value(code)} in {_short(text)}")
-        at = item.end()
     return found
 
 
@@ -73,15 +68,18 @@ def parse_names(text: str) -> list[str]:
     >>> parse_names('z1, "a, b"')
     ['z1', 'a, b']
     """
-    found: list[str] = []
+    return [_unquoted(item) for item in _items(text, _NAME, lambda: "names look like 'z1, z3'")]
+
+
+def _items(text: str, form: re.Pattern[str], advice: Callable[[], str]) -> Iterator[re.Match[str]]:
+    """The items of a text, one after another."""
     at, end = 0, len(text.rstrip())
     while at < end:
-        item = _NAME.match(text, at)
+        item = form.match(text, at)
         if item is None:
-            raise EvidenceError(f"cannot read {_short(text[at:].strip())}: names look like 'z1, z3'")
-        found.append(_unquoted(item))
+            raise EvidenceError(f"cannot read {_short(text[at:].strip())}: {advice()}")
+        yield item
         at = item.end()
-    return found
 
 
 def _example(variables: Sequence[str]) -> str:
