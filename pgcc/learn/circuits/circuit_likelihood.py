@@ -20,7 +20,6 @@ from pgcc.queries.gradient import GradientFunction
 from pgcc.trainable.trainable_parameters import TrainableParameters, with_weights_only
 
 Numbers = tuple[np.ndarray, list[Matrices]]  # all weights and matrices of a program
-_NONE = np.zeros(0)
 
 
 class CircuitLikelihood:
@@ -77,10 +76,11 @@ class CircuitLikelihood:
         self.function.differentiator.update(*numbers)
         return self._by_theta(theta, _sum_of(self.function.evaluate(codes, row_weights), row_weights))
 
-    def _by_theta(self, theta: np.ndarray, found: _Sum) -> tuple[float, np.ndarray]:
-        if not math.isfinite(found.value):
+    def _by_theta(self, theta: np.ndarray, found: Gradients) -> tuple[float, np.ndarray]:
+        value = float(found.logs.sum())
+        if not math.isfinite(value):
             return -math.inf, np.zeros_like(theta)
-        return found.value, self.parameters.gradient(theta, found.gradients.weights, found.gradients.matrices)
+        return value, self.parameters.gradient(theta, found.weights, found.matrices)
 
     def validate(self, theta: np.ndarray) -> float | None:
         """The mean log-likelihood of the validation data, if there are any."""
@@ -97,7 +97,7 @@ class CircuitLikelihood:
         found = self._total(_expected_counts, self._blocks, self._sent, numbers)
         self.function.differentiator.update(*numbers)
         total = self.function.unnormalized(np.full((1, self.rows.n), -1, np.int8))
-        return found.value / len(self.rows) - float(total.logs[0]), weights * found.gradients.weights
+        return float(found.logs.sum()) / len(self.rows) - float(total.logs[0]), weights * found.weights
 
 
 def _finite(numbers: Numbers) -> bool:
@@ -133,26 +133,17 @@ def _decode(block: Block) -> _Decoded:
     return _Decoded(block.codes, np.ascontiguousarray(block.counts))
 
 
-class _Sum(NamedTuple):
-    """Σ weight · log F(row), and its gradients; sums over blocks of rows are added up."""
-
-    value: float
-    gradients: Gradients
-
-    def __add__(self, other: _Sum) -> _Sum:  # type: ignore[override]
-        return _Sum(self.value + other.value, self.gradients + other.gradients)
+def _sum_of(found: Gradients, row_weights: np.ndarray) -> Gradients:
+    """The gradients, with Σ weight · log F(row) in place of the logarithms; those of all blocks are added up."""
+    return replace(found, logs=np.array([row_weights @ found.logs]))
 
 
-def _sum_of(found: Gradients, row_weights: np.ndarray) -> _Sum:
-    return _Sum(float(row_weights @ found.logs), replace(found, logs=_NONE))
-
-
-def _gradient_of(block: _Decoded, functions: _Functions, numbers: Numbers, rows: int) -> _Sum:
+def _gradient_of(block: _Decoded, functions: _Functions, numbers: Numbers, rows: int) -> Gradients:
     row_weights = block.counts / rows
     return _sum_of(functions.at(numbers).evaluate(block.codes, row_weights), row_weights)
 
 
-def _expected_counts(block: _Decoded, functions: _Functions, numbers: Numbers) -> _Sum:
+def _expected_counts(block: _Decoded, functions: _Functions, numbers: Numbers) -> Gradients:
     return _sum_of(functions.at(numbers).unnormalized(block.codes, block.counts), block.counts)
 
 
