@@ -17,7 +17,7 @@ from pgcc.evaluate.parallel import count_processors
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.common.checkpoint import CheckpointPath
 from pgcc.learn.tables.data_split import DataSplit
-from pgcc.learn.tables.packed_rows import Rows, hold_out, slices
+from pgcc.learn.tables.packed_rows import Rows, hold_out
 from pgcc.learn.tables.read_rows import read_chunks, read_rows
 from pgcc.model import Model, compile
 
@@ -118,24 +118,12 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-likelihood of the rows. A file is read in pieces; `y` is ignored."""
-        rows = 0
-
-        def logs() -> Iterator[float]:
-            nonlocal rows
-            for part in self._score_chunks(X):
-                rows += len(part)
-                yield from part.tolist()
-
-        return math.fsum(logs()) / rows
+        sums = [(math.fsum(part), len(part)) for part in self._score_chunks(X)]
+        return math.fsum(total for total, _ in sums) / sum(rows for _, rows in sums)
 
     def _score_chunks(self, X: Any) -> Iterator[np.ndarray]:
         """The log-likelihoods of all rows, in chunks."""
-        self._learned()
-        if isinstance(X, Rows) and X.where is not None:  # score every distinct row once
-            distinct = np.concatenate([self._score_codes(block.codes) for block in X.blocks()])
-            yield from (distinct[X.where[part]] for part in slices(len(X), 1))
-        else:
-            yield from map(self._score_codes, self._code_chunks(X))
+        return map(self._score_codes, self._code_chunks(X))
 
     def _code_chunks(self, X: Any) -> Iterator[np.ndarray]:
         """Rows over the variables of the circuit as int8 codes, in chunks."""

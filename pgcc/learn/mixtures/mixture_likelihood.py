@@ -22,16 +22,15 @@ _ROWS = 1 << 13
 def log_weights(parameters: np.ndarray) -> np.ndarray:
     """log π: the log-softmax of the logits of the components."""
     logits = parameters[:, -1]
-    top = logits.max()
-    return logits - (top + np.log(np.exp(logits - top).sum()))
+    return logits - np.logaddexp.reduce(logits)
 
 
 def log_leaf_tables(leaf: np.ndarray, logits: np.ndarray) -> np.ndarray:
     """The log-probabilities of all codes: the log-softmax of the logits of each leaf."""
     tables = np.empty_like(logits)
     for first, last in pairwise(leaf):
-        part = logits[:, first:last] - logits[:, first:last].max(axis=1, keepdims=True)
-        tables[:, first:last] = part - np.log(np.exp(part).sum(axis=1, keepdims=True))
+        part = logits[:, first:last]
+        tables[:, first:last] = part - np.logaddexp.reduce(part, axis=1, keepdims=True)
     return tables
 
 
@@ -121,8 +120,4 @@ def component_scores(table: Table, parameters: np.ndarray, threads: int = 1) -> 
 
 def log_likelihoods(table: Table, parameters: np.ndarray, threads: int = 1) -> np.ndarray:
     """log p(row) of all distinct rows of a table; −inf if a row has probability 0 under every component."""
-    scores = component_scores(table, parameters, threads)
-    top = scores.max(axis=0)
-    shift = np.where(np.isneginf(top), 0.0, top)
-    with np.errstate(divide="ignore"):
-        return shift + np.log(np.exp(scores - shift).sum(axis=0))
+    return np.logaddexp.reduce(component_scores(table, parameters, threads), axis=0)

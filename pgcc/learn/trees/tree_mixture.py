@@ -94,11 +94,6 @@ class Trees:
         """Variables of every tree, parents before children: components × n."""
         return np.array([parents_first(parents) for parents in self.parents.tolist()], np.int64)
 
-    @cached_property
-    def log_weights(self) -> np.ndarray:
-        """The logarithms of the weights."""
-        return np.log(self.weights)
-
     def circuit(self, names: list[str]) -> Circuit:
         """The mixture as a circuit."""
         trees = [chow_liu(p.tolist(), q.tolist(), names) for p, q in zip(self.parents, self.probs, strict=True)]
@@ -153,7 +148,8 @@ class TreeRows:
         for slopes, parents, change in zip(linear, trees.parents, no_high - no_low, strict=True):
             np.add.at(slopes, parents[parents >= 0], change[parents >= 0])
         pairwise = (high - no_high) - (low - no_low)
-        constant = trees.log_weights + no_low.sum(axis=1)
+        log_weights = np.log(trees.weights)
+        constant = log_weights + no_low.sum(axis=1)
         components = len(trees.parents)
         known, other = np.empty((components, len(self._complete))), np.empty((components, len(self._gaps)))
 
@@ -163,7 +159,7 @@ class TreeRows:
                 self._start, self._ones, trees.parents, constant, linear, pairwise, c.start, c.stop, is_one, known
             )
             kernels.scores_with_missing(
-                self._codes, trees.order, trees.parents, trees.probs, trees.log_weights, c.start, c.stop, other
+                self._codes, trees.order, trees.parents, trees.probs, log_weights, c.start, c.stop, other
             )
 
         for_chunks(components, 1, threads, work)
