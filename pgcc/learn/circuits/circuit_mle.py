@@ -147,18 +147,13 @@ class CircuitMLE(Estimator):
         """The circuit with its variables in the order of the columns; renamed to x1, x2, … if these have no names."""
         circuit = self.circuit
         if not isinstance(circuit, Circuit):
-            circuit, named = self._call_circuit(columns), True
+            circuit, named = circuit(list(columns)) if callable(circuit) else circuit, True
+            if not isinstance(circuit, Circuit):
+                raise PgccError(f"circuit={brief(circuit)}: CircuitMLE learns the numbers of a Circuit")
         names = circuit.variables
         if len(columns) != len(names) or (named and set(columns) != set(names)):
             raise EvidenceError(f"the data have the columns {brief(columns)}, and the circuit {brief(list(names))}")
         return Circuit(circuit.root, columns) if named else circuit.relabel(dict(zip(names, columns, strict=True)))
-
-    def _call_circuit(self, columns: list[str]) -> Circuit:
-        """The circuit that the function `circuit` returns for these columns."""
-        circuit = self.circuit(list(columns)) if callable(self.circuit) else self.circuit
-        if not isinstance(circuit, Circuit):
-            raise PgccError(f"circuit={brief(circuit)}: CircuitMLE learns the numbers of a Circuit")
-        return circuit
 
     def _trainer(self, likelihood: CircuitLikelihood, seed: int) -> tuple[Callable[[State | None], Trainer], Shapes]:
         """The trainer as a function of the state to resume from, and what the arrays of a state are."""

@@ -92,13 +92,9 @@ class Grouped:
 
     def average(self, values: Callable[[Table], np.ndarray]) -> float:
         """The mean over all rows of a function from a table to one value per row."""
-        if self._all is not None:
-            return float(self._all.counts @ values(self._all.table) / self._all.counts.sum())
-        total = 0.0
-        for block in self.rows.blocks():
-            some = encode(block.codes, self.groups)
-            total += float(some.counts @ values(some.table))
-        return total / len(self)
+        each = (encode(block.codes, self.groups) for block in self.rows.blocks())
+        parts = each if self._all is None else [self._all]
+        return sum(float(part.counts @ values(part.table)) for part in parts) / len(self)
 
 
 def encode(codes: np.ndarray, groups: Sequence[Sequence[int]]) -> Encoded:

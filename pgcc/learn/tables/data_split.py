@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from pgcc.learn.mixtures.encoding import Grouped
 from pgcc.learn.mixtures.partition import count_pairs, partition_variables, positive_dependence
 from pgcc.learn.tables.packed_rows import Rows
-from pgcc.locks import new_lock
-
-T = TypeVar("T")
+from pgcc.locks import cached_property, new_lock
 
 
 class DataSplit:
@@ -38,7 +35,7 @@ class DataSplit:
 
     def __init__(self, rows: Rows, held_out: Rows, named: bool):
         self.rows, self.held_out, self.named = rows, held_out, named
-        self._cache: dict[Hashable, Any] = {}
+        self._grouped: dict[int, tuple[Grouped, Grouped]] = {}
         self._lock = new_lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -47,18 +44,13 @@ class DataSplit:
 
     def grouped(self, most: int) -> tuple[Grouped, Grouped]:
         """Training and validation data, by groups of at most `most` variables."""
-        return self._cached(("grouped", most), lambda: self._group(most))
+        with self._lock:
+            if most not in self._grouped:
+                groups = partition_variables(self._dependence, most)
+                self._grouped[most] = Grouped(self.rows, groups), Grouped(self.held_out, groups)
+            return self._grouped[most]
 
-    def _group(self, most: int) -> tuple[Grouped, Grouped]:
-        groups = partition_variables(self._cached("dependence", self._dependence), most)
-        return Grouped(self.rows, groups), Grouped(self.held_out, groups)
-
+    @cached_property
     def _dependence(self) -> np.ndarray:
         pairs = sum(count_pairs(block.codes, block.counts) for block in self.rows.blocks())
         return positive_dependence(np.asarray(pairs))
-
-    def _cached(self, key: Hashable, compute: Callable[[], T]) -> T:
-        with self._lock:
-            if key not in self._cache:
-                self._cache[key] = compute()
-            return self._cache[key]
