@@ -22,7 +22,7 @@ from pgcc.draw.layout import MARGIN, RADIUS, Drawing, Mark, Wire, lay_out
 from pgcc.draw.part import Around, Stub
 from pgcc.draw.svg import INK, LINE, wire_colour
 from pgcc.errors import EvidenceError, FormatError, PgccError
-from pgcc.formats.io import replacing
+from pgcc.formats.io import writing
 from pgcc.ir.circuit import Circuit
 
 if TYPE_CHECKING:
@@ -329,11 +329,8 @@ def save(picture: Axes | Figure, path: str | os.PathLike[str]) -> None:
     figure: Any = getattr(picture, "figure", None)
     if not hasattr(figure, "savefig"):
         raise PgccError(f"only a picture (Axes or Figure of matplotlib) can be saved, not {type(picture).__name__}")
-    try:
-        with replacing(path) as file, rc_context(_AS_TEXT):
-            figure.savefig(file, format=extension[1:], metadata=dict.fromkeys(FORMATS[extension]))
-    except OSError as error:
-        raise FormatError(f"{path} cannot be written: {error.strerror or error}") from None
+    with writing(path) as file, rc_context(_AS_TEXT):
+        figure.savefig(file, format=extension[1:], metadata=dict.fromkeys(FORMATS[extension]))
 
 
 # Text is written as text, in the reader's fonts, which keeps files small.

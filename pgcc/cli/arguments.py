@@ -13,7 +13,7 @@ from pgcc.errors import PgccError
 from pgcc.methods import METHODS
 
 # Arguments of the library whose options have other names.
-_OPTIONS = {
+OPTIONS = {
     "k": "top",
     "n_components": "components",
     "max_iter": "epochs",
@@ -56,7 +56,7 @@ class _Parser(argparse.ArgumentParser):
         """``rtol=…`` as ``--rtol …``, and ``exact=True`` as ``--exact``; None if there is no such option."""
         name, _, rest = text.partition("=")
         for action in self._actions:
-            if action.option_strings and action.dest == _OPTIONS.get(name, name):
+            if action.option_strings and action.dest == OPTIONS.get(name, name):
                 flag = action.option_strings[-1]
                 return f"{flag} {rest.lstrip()}" if action.nargs != 0 else flag + rest.removeprefix(str(action.const))
         return None

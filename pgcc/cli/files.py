@@ -15,7 +15,7 @@ from pgcc import plot
 from pgcc.data.text import parse_names
 from pgcc.errors import PgccError, printable
 from pgcc.formats import FORMATS
-from pgcc.formats.io import MOST_STREAMED, is_replaceable, replacing
+from pgcc.formats.io import MOST_STREAMED, is_replaceable, writing
 
 if TYPE_CHECKING:
     from pgcc.ir.circuit import Circuit
@@ -105,8 +105,5 @@ def check_can_draw(path: str, force: bool) -> None:
 
 def write_text(path: str, text: str) -> None:
     """Write a text file, completely or not at all."""
-    try:
-        with replacing(Path(path)) as file:
-            file.write(text.encode())
-    except OSError as error:
-        raise PgccError(f"{path} cannot be written: {error.strerror or error}") from None
+    with writing(Path(path)) as file:
+        file.write(text.encode())

@@ -10,6 +10,7 @@ import warnings
 from typing import Any
 
 import pgcc
+from pgcc.cli.arguments import OPTIONS
 from pgcc.cli.files import check_output, table_name
 from pgcc.cli.output import json_text
 from pgcc.data.tables import Csv
@@ -27,17 +28,10 @@ MODELS: dict[str, type[Estimator]] = {
     "mixture-of-trees": MixtureOfTrees,
     "stacked-ensemble": StackedEnsemble,
 }
-# Options of the command line, and the parameters of the estimator that they give.
-_PARAMETERS = {
-    "max_group": "max_group",
-    "components": "n_components",
-    "recipe": "recipe",
-    "epochs": "max_iter",
-    "restarts": "n_init",
-    "smoothing": "smoothing",
-    "seed": "random_state",
-    "threads": "n_jobs",
-}
+# Parameters of estimators that options of the command line give.
+_PARAMETERS = (
+    "max_group", "n_components", "recipe", "max_iter", "n_init", "smoothing", "random_state", "n_jobs",
+)  # fmt: skip
 
 
 def fit(args: argparse.Namespace) -> None:
@@ -76,11 +70,12 @@ def _score(model: Estimator, rows: Rows) -> float:
 def _estimator(args: argparse.Namespace) -> Estimator:
     kind = MODELS[args.model]
     known = kind().get_params()
-    given = {option: value for option in _PARAMETERS if (value := getattr(args, option)) is not None}
-    for option in given:
-        if _PARAMETERS[option] not in known:
-            args.parser.error(f"--{option.replace('_', '-')} means nothing for {args.model}")
-    return kind(**{_PARAMETERS[option]: value for option, value in given.items()})
+    options = {name: OPTIONS.get(name, name) for name in _PARAMETERS}
+    given = {name: value for name, option in options.items() if (value := getattr(args, option)) is not None}
+    for name in given:
+        if name not in known:
+            args.parser.error(f"--{options[name].replace('_', '-')} means nothing for {args.model}")
+    return kind(**given)
 
 
 def read_data(path: str, like: Rows | None = None) -> Rows:

@@ -16,7 +16,7 @@ from pgcc.compiler import Compiled
 from pgcc.errors import EvidenceError, PgccError, plural
 from pgcc.explore.contents import described, page_program, program_arrays
 from pgcc.explore.packing import pack
-from pgcc.formats.io import as_path, replacing
+from pgcc.formats.io import as_path, writing
 from pgcc.locks import cached_property
 
 # The modules of the page, each after those that it imports.
@@ -95,11 +95,8 @@ class Explorer:
         """
         target = as_path(path, "the name of a page")
         check_page_name(target)
-        try:
-            with replacing(target) as file:
-                file.write(self.html.encode())
-        except OSError as error:
-            raise PgccError(f"{target} cannot be written: {error.strerror or error}") from None
+        with writing(target) as file:
+            file.write(self.html.encode())
         return target
 
     def _repr_html_(self) -> str:

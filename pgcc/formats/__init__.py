@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pgcc.errors import FormatError, circuit_from, printable
-from pgcc.formats.io import as_path, is_replaceable, replacing, unpacked_name
+from pgcc.formats.io import as_path, is_replaceable, unpacked_name, writing
 from pgcc.ir.circuit import Circuit
 from pgcc.progress import waiting
 
@@ -151,19 +151,16 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
         raise FormatError(f"only a circuit can be saved, not {type(circuit).__name__}: {hint}")
     path = as_path(path)
     write = _function(path, "write")
-    try:
-        with replacing(path) as file:
-            if unpacked_name(path) == path:
-                beside = write(circuit, file)
-            else:
-                beside = write(circuit, content := BytesIO())
-                file.write(gzip.compress(content.getvalue(), mtime=0))
-        for extension, content in (beside or {}).items():
-            if is_replaceable(path):
-                with replacing(unpacked_name(path).with_suffix(extension)) as file:
-                    file.write(content)
-    except OSError as error:
-        raise FormatError(f"{path} cannot be written: {error.strerror or error}") from None
+    with writing(path) as file:
+        if unpacked_name(path) == path:
+            beside = write(circuit, file)
+        else:
+            beside = write(circuit, content := BytesIO())
+            file.write(gzip.compress(content.getvalue(), mtime=0))
+    for extension, content in (beside or {}).items():
+        if is_replaceable(path):
+            with writing(unpacked_name(path).with_suffix(extension)) as file:
+                file.write(content)
 
 
 def check_can_save(path: str | os.PathLike[str]) -> None:

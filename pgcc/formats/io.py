@@ -380,6 +380,16 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """`replacing` for a file that a user has named: if it cannot be written, a `FormatError` says so."""
+    try:
+        with replacing(path) as file:
+            yield file
+    except OSError as error:
+        raise FormatError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
 def is_replaceable(path: str | os.PathLike[str]) -> bool:
     """Whether writing replaces the file or makes a new one, as with everything but pipes and devices."""
     return not _is_stream(Path(path))

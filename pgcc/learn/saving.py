@@ -24,7 +24,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from pgcc.errors import CircuitError, FormatError, brief
-from pgcc.formats.io import DAMAGE, Archive, as_path, read_bytes, reason_of, replacing
+from pgcc.formats.io import DAMAGE, Archive, as_path, read_bytes, reason_of, writing
 from pgcc.formats.npz import circuit_in, to_arrays
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.circuits.circuit_mle import CircuitMLE
@@ -103,11 +103,8 @@ def save(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     arrays: dict[str, np.ndarray] = {}
     header = {"format": FORMAT, "version": VERSION, "estimator": _Writer(arrays).value(estimator, "")}
     arrays[_ENTRY] = np.frombuffer(json.dumps(header, ensure_ascii=False).encode(), np.uint8)
-    try:
-        with replacing(place) as file:
-            np.savez_compressed(file, **cast(dict[str, Any], arrays))  # numbers only: nothing can be pickled
-    except OSError as error:
-        raise FormatError(f"{place} cannot be written: {error.strerror or error}") from None
+    with writing(place) as file:
+        np.savez_compressed(file, **cast(dict[str, Any], arrays))  # numbers only: nothing can be pickled
 
 
 class _Writer:

@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from pgcc.ir.node import ONE, ZERO, Node, Op, const, product, weighted_sum
+from pgcc.ir.node import ONE, ZERO, Node, Op, const, product
 from pgcc.ir.numbers import Number, mul
+from pgcc.passes.building import sum_of
 
 Graded = Sequence[Node]  # a polynomial in s: the coefficient of s^k at index k
 Entries = Sequence[Sequence[Graded]]
@@ -79,12 +80,9 @@ def _combination(terms: Sequence[tuple[int, Graded, Graded]], top: int) -> Grade
 
 def _sum(terms: Sequence[tuple[Number, Node]]) -> Node:
     """Σ w·c: numbers become weights, and −x inside is a weight too; zeros and ones vanish."""
-    kept = [(w, c) for w, c in terms if w]
-    if all(c is ONE for _, c in kept):
-        return const(sum((Fraction(w) for w, _ in kept), Fraction(0)))
-    if len(kept) == 1 and kept[0][0] == 1:
-        return kept[0][1]
-    return weighted_sum([w for w, _ in kept], [c for _, c in kept])
+    if all(c is ONE for w, c in terms if w):
+        return const(sum((Fraction(w) for w, _ in terms), Fraction(0)))
+    return sum_of(terms)
 
 
 def _weighted(node: Node) -> tuple[Number, Node]:

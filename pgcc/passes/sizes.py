@@ -220,18 +220,9 @@ class _Grading:
                 f"up to {span[1]} of the variables to count stand in one determinant, in circuits of their own or "
                 f"after an earlier count: it can be taken apart for at most {MOST_POINTS - 1} of them"
             )
-        points = counting_points(count)
+        points = range(1, count + 1)  # at 0 it would lose children, and with negative ones some weights would be 0
         at = [_at_point(node, children, s) for s in points]
         return {j: sum_of(zip(interpolation_weights(points, j), at, strict=True)) for j in degrees}
-
-
-def counting_points(count: int) -> list[int]:
-    """1, 2, 3, …: at 0 determinants would lose children, and with negative ones some weights would be 0.
-
-    >>> counting_points(5)
-    [1, 2, 3, 4, 5]
-    """
-    return list(range(1, count + 1))
 
 
 def _at_point(node: Node, children: list[Components], s: int) -> Node:

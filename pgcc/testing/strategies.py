@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     import networkx
     from hypothesis.strategies import SearchStrategy
 
+Made = TypeVar("Made")
 # The kinds of kernels that `pgcc.testing.kernels` makes.
 KERNEL_KINDS = ("psd", "projection", "nonsymmetric", "marginal")
 
@@ -40,6 +43,17 @@ def strategies() -> Any:
         message = "the strategies of pgcc.testing need hypothesis: pip install hypothesis"
         raise ImportError(message) from error
     return hypothesis.strategies
+
+
+def _by_picks(make: Callable[[Pick], Made]) -> SearchStrategy[Made]:
+    """A strategy for what a maker makes, whose choices become small integers."""
+    st = strategies()
+
+    @st.composite
+    def one(draw: Any) -> Made:
+        return make(lambda k: draw(st.integers(0, k - 1)))
+
+    return one()
 
 
 # -- circuits --------------------------------------------------------------------------------------------------------
@@ -81,11 +95,8 @@ def circuits(
     ...     assert g.facts.decomposable
     >>> test()
     """
-    st = strategies()
 
-    @st.composite
-    def one(draw: Any) -> Circuit:
-        pick: Pick = lambda k: draw(st.integers(0, k - 1))  # noqa: E731
+    def one(pick: Pick) -> Circuit:
         names = z_names(1 + pick(max_variables))
         maker = Maker(pick, names, negative, exact=not floats)
         if not multiaffine:
@@ -95,7 +106,7 @@ def circuits(
             return Circuit(around(maker, det_circuit(maker, None, not split, complements=False)), names)
         return finish(maker, pick(max_size + 1), decomposable=not split)
 
-    return one()
+    return _by_picks(one)
 
 
 def evidence(circuit: Circuit) -> SearchStrategy[dict[str, int]]:
@@ -107,13 +118,7 @@ def evidence(circuit: Circuit) -> SearchStrategy[dict[str, int]]:
     >>> find(evidence(pgcc.parse("0.5*a*b*c + 0.5")), lambda e: len(e) == 2)
     {'b': 1, 'c': 1}
     """
-    st = strategies()
-
-    @st.composite
-    def one(draw: Any) -> dict[str, int]:
-        return pick_evidence(lambda k: draw(st.integers(0, k - 1)), circuit)
-
-    return one()
+    return _by_picks(lambda pick: pick_evidence(pick, circuit))
 
 
 def polynomials(max_variables: int = 4, valid: bool = True, max_terms: int = 6) -> SearchStrategy[Circuit]:
@@ -183,11 +188,8 @@ def pcs(
     >>> find(pcs(smooth=False), lambda p: True).structure().smooth
     False
     """
-    st = strategies()
 
-    @st.composite
-    def one(draw: Any) -> PC:
-        pick: Pick = lambda k: draw(st.integers(0, k - 1))  # noqa: E731
+    def one(pick: Pick) -> PC:
         made = make_pc(pick, 1 + pick(max_variables), pick(max_size + 1), exact=not floats)
         if smooth or (smooth is None and pick(2)):
             return made.smooth()
@@ -198,7 +200,7 @@ def pcs(
         unsmooth = mixture([half, half], [part, true()])
         return PC(unsmooth.root, made.variables)
 
-    return one()
+    return _by_picks(one)
 
 
 # -- kernels ---------------------------------------------------------------------------------------------------------
@@ -316,24 +318,14 @@ def graphs(
             pairs = list(dict.fromkeys(pairs))
         return [(*pair, draw(st.integers(1, 9))) for pair in pairs] if weighted else pairs
 
-    return edges().map(multigraph_of if multigraph else graph_of)
+    return edges().map(partial(graph_of, multigraph=True) if multigraph else graph_of)
 
 
-def graph_of(edges: list[tuple[int, ...]]) -> networkx.Graph:
-    """The graph with node 0 and these edges, (u, v) or (u, v, weight)."""
+def graph_of(edges: list[tuple[int, ...]], multigraph: bool = False) -> networkx.Graph:
+    """The graph, or multigraph, with node 0 and these edges, (u, v) or (u, v, weight)."""
     import networkx
 
-    return _fill(networkx.Graph(), edges)
-
-
-def multigraph_of(edges: list[tuple[int, ...]]) -> networkx.MultiGraph:
-    """The multigraph with node 0 and these edges, (u, v) or (u, v, weight)."""
-    import networkx
-
-    return _fill(networkx.MultiGraph(), edges)
-
-
-def _fill(graph: Any, edges: list[tuple[int, ...]]) -> Any:
+    graph = networkx.MultiGraph() if multigraph else networkx.Graph()
     graph.add_node(0)
     for u, v, *weight in edges:
         graph.add_edge(u, v, **({"weight": weight[0]} if weight else {}))
