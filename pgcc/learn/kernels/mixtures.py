@@ -88,44 +88,26 @@ def score_rows(table, batch, logdet, log_mass, offset, scores):
         scores[b] = total
 
 
-class Component(NamedTuple):
-    """The arrays of `Work` for one component. `swept` has space for all blocks, or only for the largest."""
-
-    L: np.ndarray
-    inverse: np.ndarray
-    swept: np.ndarray
-    logdet: np.ndarray
-    leaf: np.ndarray
-    log_leaf: np.ndarray
-    log_mass: np.ndarray
-
-
-@separate_kernel
-def _score_component(table, batch, parameters, log_weight, keep, own, scores):
-    """The scores of a mini-batch for one component. `keep`: whether `own` has space for the minors of all blocks."""
-    m = len(table.leaf) - 1
-    transposed, scratch = np.empty((m, m)), np.empty(LANES * 2 * m)
-    B = parameters[: m * m].reshape(m, m)
-    offset = log_weight - normalizer(B, transposed, own.L, own.inverse, scratch)
-    log_leaves(table, parameters[m * m : -1], own.leaf, own.log_leaf, own.log_mass)
-    for block in range(len(batch.start) - 1):
-        start = batch.start[block] if keep else np.int64(0)
-        n = fill_block(table, batch, block, own.L, own.log_mass, own.swept, start)
-        invert_eight(own.swept, start, n, scratch, own.logdet, LANES * block)
-    score_rows(table, batch, own.logdet, own.log_mass, offset, scores)
-
-
 @kernel
-def forward(table, batch, parameters, log_weights, first, last, work):
+def forward(table, batch, parameters, log_weights, first, last, keep, work):
     """The scores log(π · p(row)) of a mini-batch, for components first … last − 1.
 
-    Intermediate results that the backward pass needs are kept in `work`.
+    With `keep`, the intermediate results that the backward pass needs are kept in `work`. Without it, `work` has space
+    for those of one component (but for the scores of all), and `swept` for the minors of one block.
     """
+    m = len(table.leaf) - 1
+    transposed, scratch = np.empty((m, m)), np.empty(LANES * 2 * m)
     for c in range(first, last):
-        own = Component(
-            work.L[c], work.inverse[c], work.swept[c], work.logdet[c], work.leaf[c], work.log_leaf[c], work.log_mass[c]
-        )
-        _score_component(table, batch, parameters[c], log_weights[c], True, own, work.scores[c])
+        own = c if keep else 0
+        L, swept, logdet, log_mass = work.L[own], work.swept[own], work.logdet[own], work.log_mass[own]
+        B = parameters[c, : m * m].reshape(m, m)
+        offset = log_weights[c] - normalizer(B, transposed, L, work.inverse[own], scratch)
+        log_leaves(table, parameters[c, m * m : -1], work.leaf[own], work.log_leaf[own], log_mass)
+        for block in range(len(batch.start) - 1):
+            start = batch.start[block] if keep else np.int64(0)
+            n = fill_block(table, batch, block, L, log_mass, swept, start)
+            invert_eight(swept, start, n, scratch, logdet, LANES * block)
+        score_rows(table, batch, logdet, log_mass, offset, work.scores[c])
 
 
 @kernel
@@ -214,23 +196,3 @@ def backward_block(table, batch, block, weights, log_mass, swept, grad_L, grad_l
     entries, inverse = batch.entries[first : first + count], swept[first : first + count]
     for i in range(count):
         grad_L[entries[i]] -= weights[LANES * block + i % LANES] * inverse[i]
-
-
-@kernel
-def score_only(table, batch, parameters, log_weights, first, last, scores):
-    """The scores of `forward` without intermediate results: memory for one block of patterns at a time."""
-    m = len(table.leaf) - 1
-    blocks = len(batch.start) - 1
-    size = block_size(table, batch.patterns, blocks - 1)  # the last block has the largest minors
-    minors, leaves = np.empty(LANES * (size * (size + 1) // 2)), table.leaf[m]
-    own = Component(
-        np.empty(m * m + 2),
-        np.empty(m * m),
-        minors,
-        np.empty(LANES * blocks),
-        np.empty(leaves),
-        np.empty(leaves),
-        np.empty(len(table.observation) - 1),
-    )
-    for c in range(first, last):
-        _score_component(table, batch, parameters[c], log_weights[c], False, own, scores[c])

@@ -85,17 +85,17 @@ class MixtureLikelihood:
             prior = np.zeros(int(self.table.leaf[-1]))
         batch = self._make_batch(drawn)
         weights = log_weights(parameters)
-        work, rows = self._workspace(batch), (self.table, batch, parameters, weights)
+        work, rows = self.workspace(batch, int(batch.start[-1])), (self.table, batch, parameters, weights)
         count, threads = self.components, self.threads
-        for_chunks(count, 1, threads, lambda some: mixtures.forward(*rows, some.start, some.stop, work))
+        for_chunks(count, 1, threads, lambda some: mixtures.forward(*rows, some.start, some.stop, True, work))
         total = mixtures.compute_responsibilities(batch.counts, work.scores, work.responsibilities)
         for_chunks(count, 1, threads, lambda some: mixtures.backward(*rows, some.start, some.stop, prior, work))
         return total, work.gradient
 
-    def _workspace(self, batch: Batch) -> Work:
+    def workspace(self, batch: Batch, minors: int) -> Work:
         """Arrays for the intermediate results of a batch, which overwrite those of the last one."""
-        if batch.start[-1] > self._swept.shape[1]:
-            self._swept = np.empty((self.components, int(batch.start[-1])))
+        if minors > self._swept.shape[1]:
+            self._swept = np.empty((self.components, minors))
         L, inverse, leaf, log_leaf, log_mass, gradient = self._fixed
         patterns, rows = LANES * (len(batch.start) - 1), len(batch.rows)
         logdet, scores, responsibilities = (np.empty((self.components, n)) for n in (patterns, rows, rows))
@@ -111,7 +111,8 @@ def component_scores(table: Table, parameters: np.ndarray, threads: int = 1) -> 
         part = np.empty((len(parameters), len(batch.rows)))
 
         def work(c: slice, batch: Batch = batch, part: np.ndarray = part) -> None:
-            mixtures.score_only(table, batch, parameters, weights, c.start, c.stop, part)
+            own = MixtureLikelihood(table, 1).workspace(batch, int(np.diff(batch.start).max()))._replace(scores=part)
+            mixtures.forward(table, batch, parameters, weights, c.start, c.stop, False, own)
 
         for_chunks(len(parameters), 1, threads, work)
         scores[:, first : first + _ROWS] = part
