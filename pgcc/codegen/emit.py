@@ -1,8 +1,9 @@
 """`emit`: write a circuit as readable, standalone Python source that needs numpy and numba but not pgcc.
 
-Small decomposable circuits become straight-line code, one assignment per instruction, which LLVM vectorises over rows.
-Above `STRAIGHT_LINE` operations, each of which adds milliseconds to the compile time, and for determinants and
-polynomials in t, the instructions are tables that a small loop interprets. The same circuit always gives the same text.
+Small circuits become straight-line code, one assignment per instruction: of numbers, which LLVM vectorises over rows,
+where the circuit is decomposable, else of polynomials in t. Above `STRAIGHT_LINE` operations, each of which adds
+milliseconds to the compile time, and for circuits with determinants, the instructions are written as tables that a
+small loop interprets, over numbers or over polynomials. The same circuit always gives the same text.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import numpy as np
 from pgcc import __version__
 from pgcc.codegen import templates
 from pgcc.codegen.source import (
+    POLYNOMIALS,
     RESERVED,
     STRAIGHT_LINE,
     WIDTH,
+    PolynomialStatements,
     Statements,
     check_range,
     identifiers,
@@ -162,10 +165,13 @@ def _constants(circuit: Circuit, total: float, normalize: bool) -> str:
 
 def _form(program: Program, circuit: Circuit, name: str, decomposable: bool) -> tuple[str, str]:
     """What is said of the way that the program is written, and the text."""
+    small = program.operations <= STRAIGHT_LINE
     if not decomposable:
-        method = "polynomials in t up to t^|A| (A: the variables observed 1), instructions in tables"
-        return method, _polynomial_form(program, circuit, name)
-    if program.has_det or program.operations > STRAIGHT_LINE:
+        of = "polynomials in t up to t^|A| (A: the variables observed 1)"
+        if small and program.instructions * (len(circuit.variables) + 1) <= POLYNOMIALS:
+            return f"{of}, straight-line code", _polynomial_form(program, circuit, name, straight=True)
+        return f"{of}, instructions in tables", _polynomial_form(program, circuit, name, straight=False)
+    if program.has_det or not small:
         return "one number per instruction, instructions in tables", _table_form(program, circuit, name)
     return "one number per instruction, straight-line code", _straight_form(program, circuit, name)
 
@@ -179,12 +185,20 @@ def _straight_form(program: Program, circuit: Circuit, name: str) -> str:
     return templates.STRAIGHT_HEAD + body + "\n" + templates.TRANSPOSE + last
 
 
-def _polynomial_form(program: Program, circuit: Circuit, name: str) -> str:
-    most = len(circuit.variables) + 1
-    lengths = [min(degree + 1, most) for degree in formal_degrees(circuit.order, circuit._links)]
-    rows = min(_MOST_ROWS, max(1, int(_MOST_COEFFICIENTS / (schedule(program).slots * np.mean(lengths)))))
-    last = templates.POLYNOMIAL_EVALUATE.replace("SIDE_BY_SIDE", str(rows)).replace("EVALUATE", name)
-    return _tables(program, circuit) + last
+def _polynomial_form(program: Program, circuit: Circuit, name: str, straight: bool) -> str:
+    names = identifiers(circuit.variables)
+    codes = [f"{names[column]} = z[{column}]" for column in used_variables(program)]
+    lines = [*codes, *PolynomialStatements(program, names, "leaf").lines, f"return {value(program.value)}"]
+    body = "".join(f"    {line}\n" for line in lines) if straight else templates.POLYNOMIAL_LOOP
+    tables, values = ("", program.instructions) if straight else (_tables(program, circuit), schedule(program).slots)
+    lengths = [min(degree, len(names)) + 1 for degree in formal_degrees(circuit.order, circuit._links)]
+    rows = min(_MOST_ROWS, max(1, int(_MOST_COEFFICIENTS / (values * np.mean(lengths)))))
+    return (
+        tables
+        + templates.POLYNOMIAL_HEAD.replace("SIDE_BY_SIDE", str(rows))
+        + body
+        + templates.POLYNOMIAL_EVALUATE.replace("EVALUATE", name)
+    )
 
 
 def _table_form(program: Program, circuit: Circuit, name: str) -> str:

@@ -17,6 +17,8 @@ from pgcc.program.reachability import needed_slots
 
 # The most operations that are written out as straight-line code: each adds milliseconds to the compile time.
 STRAIGHT_LINE = 2000
+# The most coefficients of all values of a row together that are kept at once.
+POLYNOMIALS = 200_000
 # The length of a line.
 WIDTH = 100
 
@@ -25,7 +27,7 @@ RESERVED = {
     *("np", "njit", "sys", "range", "min", "max", "len", "abs", "float", "int", "print", "isinstance", "enumerate"),
     *("VARIABLES", "TOTAL", "BLOCK", "LEAF", "SUM", "TIMES", "DET", "PROGRAM"),
     *("prob", "logprob", "rows", "out", "z", "p", "k", "first", "count"),
-    *("leaf", "add", "multiply", "LENGTH", "FFT"),
+    *("leaf", "constant", "scale", "add", "multiply", "LENGTH", "FFT"),
     *keyword.kwlist,
     *keyword.softkwlist,
 }
@@ -61,8 +63,32 @@ class Statements:
         out, in_, free = self.program.leaf_table[number].tolist()
         variable = self.program.leaf_variable[number]
         if variable < 0:
-            return repr(free)
+            return self.constant(free)
         return f"{self.leaf}({self.names[variable]}, {out!r}, {in_!r}, {free!r})"
+
+    def constant(self, number: float) -> str:
+        return repr(number)
+
+    def product(self, to: str) -> Iterator[str]:
+        """`to = a*b`, continued as `to *= …` if it gets long."""
+        yield from _folded(to, [("*", name) for _, (name,) in self.terms], self.constant(1.0), "*")
+
+    def sum(self, to: str) -> Iterator[str]:
+        """`to = 0.5*a + b - c`, continued as `to += …` if it gets long."""
+        yield from _folded(to, [_signed(*term) for term in self.terms], self.constant(0.0), "+")
+
+
+class PolynomialStatements(Statements):
+    """The same with values that are polynomials in t: `v4 = add(scale(-0.5, v1), multiply(v0, v0))`."""
+
+    def constant(self, number: float) -> str:
+        return f"constant({number!r})"
+
+    def product(self, to: str) -> Iterator[str]:
+        yield from _called(to, "multiply", [name for _, (name,) in self.terms], self.constant(1.0))
+
+    def sum(self, to: str) -> Iterator[str]:
+        yield from _called(to, "add", [_scaled(*term) for term in self.terms], self.constant(0.0))
 
 
 def _leaf(system: Statements, i: int, at: int, number: int) -> None:
@@ -86,11 +112,11 @@ def _add_product(system: Statements, at: int, k: int, x: int, y: int) -> None:
 
 
 def _end_product(system: Statements, i: int, at: int) -> None:
-    system.lines += _folded(value(at), [("*", name) for _, (name,) in system.terms], "1.0", "*")
+    system.lines += system.product(value(at))
 
 
 def _end_sum(system: Statements, i: int, at: int) -> None:
-    system.lines += _folded(value(at), [_signed(*term) for term in system.terms], "0.0", "+")
+    system.lines += system.sum(value(at))
 
 
 def _determinant(system: Statements, i: int, at: int, op: int, args: list[int]) -> None:
@@ -101,10 +127,11 @@ def _determinant(system: Statements, i: int, at: int, op: int, args: list[int]) 
     system.lines.append(f"{value(at)} = determinant {args[0]} of f = ({f}), y = ({y})")
 
 
-number_system(
-    Statements,
-    Operations(_leaf, _begin, _times, _begin, _add, _add_product, _end_product, _end_sum, _determinant),
-)
+for _kind in (Statements, PolynomialStatements):
+    number_system(
+        _kind,
+        Operations(_leaf, _begin, _times, _begin, _add, _add_product, _end_product, _end_sum, _determinant),
+    )
 
 
 def _signed(weight: float, factors: list[str]) -> tuple[str, str]:
@@ -113,8 +140,27 @@ def _signed(weight: float, factors: list[str]) -> tuple[str, str]:
     return "-" if weight < 0 else "+", "*".join(numbers + factors)
 
 
+def _scaled(weight: float, factors: list[str]) -> str:
+    """One term as calls: 1*x is written x."""
+    product = factors[0] if len(factors) == 1 else f"multiply({', '.join(factors)})"
+    return product if weight == 1.0 else f"scale({weight!r}, {product})"
+
+
+def _called(to: str, function: str, arguments: list[str], empty: str) -> Iterator[str]:
+    """`to = add(a, b, c)`, continued as `to = add(to, …)` if it gets long."""
+    if len(arguments) < 2:
+        yield f"{to} = {arguments[0] if arguments else empty}"
+        return
+    line: list[str] = []
+    for argument in arguments:
+        if line and sum(map(len, line)) + len(argument) > WIDTH - len(to) - len(function):
+            yield f"{to} = {function}({', '.join(line)})"
+            line = [to]
+        line.append(argument)
+    yield f"{to} = {function}({', '.join(line)})"
+
+
 def _folded(to: str, terms: list[tuple[str, str]], empty: str, operator: str) -> Iterator[str]:
-    """`to = 0.5*a + b - c`, continued as `to += …` if it gets long."""
     if not terms:
         yield f"{to} = {empty}"
     space = "" if operator == "*" else " "

@@ -198,7 +198,7 @@ def _determinant(a):
 
 # -- polynomials in t -------------------------------------------------------------------------------------------
 
-POLYNOMIAL_EVALUATE = '''
+POLYNOMIAL_HEAD = '''
 BLOCK = SIDE_BY_SIDE  # rows evaluated side by side
 LENGTH = len(VARIABLES) + 1  # coefficients that answers are made of
 FFT = 128  # products of longer polynomials go by numpy's FFT
@@ -213,10 +213,18 @@ def leaf(codes, if_out, if_in, if_free):
     return np.hstack([low, if_in * is_in]) if is_in.any() else low
 
 
-def add(weights, terms):
+def constant(number):
+    return np.array([[number]])
+
+
+def scale(weight, x):
+    return weight * x
+
+
+def add(*terms):
     total = np.zeros(np.max([x.shape for x in terms], axis=0))
-    for weight, x in zip(weights, terms):
-        total[:, : x.shape[1]] += weight * x
+    for x in terms:
+        total[:, : x.shape[1]] += x
     return total
 
 
@@ -245,23 +253,9 @@ def _by_definition(x, y):
 
 def _block(z):
     """The polynomial of every row of a block."""
-    values = [None] * SLOTS
-    for i in range(len(OP)):
-        args = ARGS[START[i] : START[i + 1]]
-        if OP[i] == LEAF:
-            variable, table = LEAF_VARIABLE[args[0]], LEAF_TABLE[args[0]]
-            values[TARGET[i]] = leaf(z[variable], *table) if variable >= 0 else table[None, 2:]
-            continue
-        factors = [values[x] for x in args]
-        if OP[i] == SUM:
-            weights = WEIGHTS[FIRST_WEIGHT[i] : FIRST_WEIGHT[i + 1]]
-            pairs = 2 * len(weights) - len(args)  # where they begin
-            products = map(multiply, factors[pairs::2], factors[pairs + 1 :: 2])
-            values[TARGET[i]] = add(weights, [*factors[:pairs], *products])
-        else:
-            values[TARGET[i]] = multiply(*factors)
-    return values[ROOT]
+'''
 
+POLYNOMIAL_EVALUATE = '''
 
 def EVALUATE(rows, out):
     """Write the probability of every row of an int8 array (1 in, 0 out, -1 unobserved) to out."""
@@ -272,6 +266,26 @@ def EVALUATE(rows, out):
         answers[:, : polynomials.shape[1]] = polynomials
         out[first : first + BLOCK] = answers[np.arange(len(block)), degrees] / TOTAL
 '''
+
+# Instead of a line per instruction, for circuits too large for that.
+POLYNOMIAL_LOOP = """\
+    values = [None] * SLOTS
+    for i in range(len(OP)):
+        args = ARGS[START[i] : START[i + 1]]
+        if OP[i] == LEAF:
+            variable, table = LEAF_VARIABLE[args[0]], LEAF_TABLE[args[0]]
+            values[TARGET[i]] = leaf(z[variable], *table) if variable >= 0 else constant(table[2])
+            continue
+        factors = [values[x] for x in args]
+        if OP[i] == SUM:
+            weights = WEIGHTS[FIRST_WEIGHT[i] : FIRST_WEIGHT[i + 1]]
+            pairs = 2 * len(weights) - len(args)  # where they begin
+            products = map(multiply, factors[pairs::2], factors[pairs + 1 :: 2])
+            values[TARGET[i]] = add(*map(scale, weights, [*factors[:pairs], *products]))
+        else:
+            values[TARGET[i]] = multiply(*factors)
+    return values[ROOT]
+"""
 
 # -- what people call -------------------------------------------------------------------------------------------
 

@@ -187,10 +187,14 @@ def test_tables(seed, monkeypatch):
     check_plain(random_circuit(seed, 1 + seed % 5, 4 + seed), "instructions in tables")
 
 
+@pytest.mark.parametrize("form", ["straight-line", "instructions in tables"])
 @pytest.mark.parametrize("seed", range(10))
-def test_polynomials_in_t(seed):
+def test_polynomials_in_t(seed, form, monkeypatch):
+    if form != "straight-line":
+        monkeypatch.setattr(emit_module, "POLYNOMIALS", 0)
     circuit = random_circuit(seed, 2 + seed % 3, 3 + seed % 6, decomposable=False)
-    check_plain(circuit, "straight-line" if Compiled(circuit).decomposable else "polynomials in t up to t^|A|")
+    polynomials = f"polynomials in t up to t^|A| (A: the variables observed 1), {form}"
+    check_plain(circuit, "straight-line" if Compiled(circuit).decomposable else polynomials)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -199,11 +203,11 @@ def test_determinants(seed):
     check_plain(circuit, "instructions in tables" if Compiled(circuit).circuit.facts.dets else "")
 
 
-def test_polynomials_are_written_in_words():
-    """The algebra stands above the tables, as a comment."""
+def test_polynomials_are_written_as_calls():
+    """A sum is `add`, a weight `scale`, a product `multiply`."""
     source = pgcc.emit(pgcc.parse("(a + b)*(a + b)*0.3 - 0.3*a*a - 0.3*b*b + 0.4"))
-    assert "#   v0 = leaf(a, 0.0, 1.0, 1.0)\n" in source
-    assert " - 0.3*v" in source
+    assert "= add(scale(0.4, " in source
+    assert "multiply(v" in source
 
 
 def test_long_products_go_by_fft():
@@ -213,6 +217,7 @@ def test_long_products_go_by_fft():
     x = pgcc.parse("y")
     circuit = (x + halves[0]) * (x + halves[1]) - x * x  # y·(first + second) + first·second
     source = pgcc.emit(circuit)
+    assert "straight-line" in source
     rows = np.full((3, 301), -1)
     rows[0, :300] = 1
     rows[1, 5:300] = 1
