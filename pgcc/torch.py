@@ -400,25 +400,22 @@ class _Parts:
 
     def __init__(self, parametrized: Parametrized, parts: Sequence[Node]):
         program, first = parametrized.program, dict(parametrized.sums)
-        self.weights = np.array([nearest_float(x) for x in program.numbers], np.float64)  # evaluation sets the others
-        self.matrices: list[Matrices] = [structure.floats for structure in program.structures]
         self.sums = {node: slice(first[node], first[node] + len(node.weights)) for node in parts if node in first}
         self.dets = {node: parametrized.dets.index(node) for node in parts if node not in first}
-        self.parts = parts
+        weights = np.array([nearest_float(x) for x in program.numbers], np.float64)  # evaluation sets the others
+        arrays = [weights, *chain.from_iterable(structure.floats for structure in program.structures)]
+        self.shapes, self.ends = [array.shape for array in arrays], np.cumsum([array.size for array in arrays])
+        self.all = np.concatenate([array.ravel() for array in arrays])
+        ranges = self.sums | {node: slice(self.ends[3 * i], self.ends[3 * i + 3]) for node, i in self.dets.items()}
+        self.which = np.concatenate([np.arange(len(self.all))[ranges[node]] for node in parts])  # the places of θ
 
     def numbers(self, theta: np.ndarray) -> tuple[np.ndarray, list[Matrices]]:
         """All weights and matrices of the program."""
-        weights, matrices, start = self.weights.copy(), list(self.matrices), 0
-        for node in self.parts:
-            if node in self.sums:
-                weights[self.sums[node]] = theta[start : start + len(node.weights)]
-                start += len(node.weights)
-            else:
-                shapes = [m.shape for m in node.matrices]
-                ends = start + np.cumsum([0, *(r * k for r, k in shapes)])
-                m0, u, v = (theta[a:b].reshape(shape) for a, b, shape in zip(ends[:-1], ends[1:], shapes, strict=True))
-                matrices[self.dets[node]], start = (m0, u, v), int(ends[-1])
-        return weights, matrices
+        numbers = self.all.copy()
+        numbers[self.which] = theta
+        parts = zip(np.split(numbers, self.ends[:-1]), self.shapes, strict=True)
+        weights, *matrices = (part.reshape(shape) for part, shape in parts)
+        return weights, list(zip(matrices[::3], matrices[1::3], matrices[2::3], strict=True))
 
     def circuit(self, circuit: Circuit, theta: np.ndarray) -> Circuit:
         """The circuit with the numbers of θ."""
@@ -428,14 +425,7 @@ class _Parts:
 
     def gradient(self, theta: np.ndarray, by_weights: np.ndarray, by_matrices: list[Matrices]) -> np.ndarray:
         """Part after part."""
-        found: list[np.ndarray] = []
-        for node in self.parts:
-            found += (
-                [by_weights[self.sums[node]]]
-                if node in self.sums
-                else [slopes.ravel() for slopes in by_matrices[self.dets[node]]]
-            )
-        return np.concatenate(found)
+        return np.concatenate([by_weights, *(slopes.ravel() for slopes in chain(*by_matrices))])[self.which]
 
 
 # M0, U, V; None stays as it is. (As text: the site is built without torch, too.)
