@@ -846,7 +846,7 @@ class Model(KnowsOtherWords):
         --------
         >>> import pgcc
         >>> print(pgcc.compile(pgcc.parse("z/2 + 1/2")).explain())  # doctest: +ELLIPSIS
-        1 variable, 2 edges, depth 1, formal degree 1
+        circuit: 1 variable, 2 edges, depth 1, formal degree 1
         ...
         """
         standing, given = self.standing, None if evidence is None else self._asked.read(evidence)
@@ -900,12 +900,12 @@ class Model(KnowsOtherWords):
 
         Now ``page.save("rain.html")`` writes a file that you can open in any browser.
         """
-        from pgcc.explore.page import explore
+        from pgcc.explore.page import Explorer
 
         if not self._settings.normalize:
             raise PgccError("a raw polynomial has no probabilities to explore: compile it normalized")
         with tier(self._compiled.work):
-            return explore(self._compiled, self.standing.proved, title, groups, height)
+            return Explorer(self._compiled, self.standing.proved, title, groups, height)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"circuit": self.circuit, "settings": self._settings, "standing": self._standing}

@@ -7,7 +7,7 @@ import contextlib
 import math
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pgcc.queries.mode import Mode
 
 Answer = dict[str, Any]
+Found = TypeVar("Found")
 
 
 # -- pgcc query --------------------------------------------------------------------------------------------------------
@@ -193,7 +194,8 @@ def score(args: argparse.Namespace) -> None:
         progress(f"scoring {where}", None, "row") as bar,
         contextlib.closing(_blocks(path, model.variables, header=None)) as blocks,
     ):
-        scored = _score_here(model, blocks, path) if args.cluster is None else logprobs(args.cluster, model, blocks)
+        here = args.cluster is None
+        scored = _ask_blocks(path, blocks, model.logprob) if here else logprobs(args.cluster, model, blocks)
         for _, logs in scored:
             if args.rows:
                 rows = enumerate(logs.tolist(), score.rows)
@@ -203,12 +205,6 @@ def score(args: argparse.Namespace) -> None:
     if not score.rows:
         raise PgccError(f"{where} has no rows to score")
     print(json_text(score.as_dict()) if args.json else score)
-
-
-def _score_here(model: Model, blocks: Iterable[tuple[str, np.ndarray]], path: str) -> Iterator[tuple[str, np.ndarray]]:
-    for first, codes in blocks:
-        with _telling_row(path, first):
-            yield first, model.logprob(codes)
 
 
 class _Score:
@@ -299,9 +295,7 @@ def _answers_of_table(
 ) -> Iterator[Answer]:
     done = 0
     with contextlib.closing(_blocks(args.evidence, model.variables, header=True)) as blocks:
-        for first, codes in blocks:
-            with _telling_row(args.evidence, first):
-                found = answers(codes)
+        for _, found in _ask_blocks(args.evidence, blocks, answers):
             yield from ({"row": row, **answer} for row, answer in enumerate(found, done))
             done += len(found)
 
@@ -315,13 +309,16 @@ def _blocks(path: str, variables: Sequence[str], header: bool | None) -> Generat
         yield from table.chunks()
 
 
-@contextlib.contextmanager
-def _telling_row(path: str, first: str) -> Iterator[None]:
-    """Say in errors which row of the table is row 0."""
-    try:
-        yield
-    except PgccError as error:
-        raise PgccError(f"{table_name(path)}, row 0 being {first}: {error}") from None
+def _ask_blocks(
+    path: str, blocks: Iterable[tuple[str, np.ndarray]], ask: Callable[[np.ndarray], Found]
+) -> Iterator[tuple[str, Found]]:
+    """The name of the first row of each chunk, and the answers to its rows; errors say which row is row 0."""
+    for first, codes in blocks:
+        try:
+            found = ask(codes)
+        except PgccError as error:
+            raise PgccError(f"{table_name(path)}, row 0 being {first}: {error}") from None
+        yield first, found
 
 
 def _counted(args: argparse.Namespace) -> dict[str, Any]:

@@ -230,27 +230,13 @@ def explanation_html(explanation: Explanation) -> str:
     >>> "How it is computed" in text, "homogenized" in text
     (True, True)
     """
-    said = explanation
-    rows = [
-        ("variables", f"{said.variables:,}"),
-        ("circuit", f"{_size_text(said.edges, said.determinants, said.depth)}, formal degree {said.degree:,}"),
-        ("structure", _kinds(said)),
-        ("multiaffine", escape(said.multiaffine)),
-        ("nonnegative", escape(said.nonnegative)),
-        ("strategy", escape(f"{said.strategy}: {said.reason}")),
-        ("program", f"{said.operations:,} operations per row, in {said.slots:,} slots"),
-        ("accuracy", escape(said.certificate)),
-        ("total g(1)", "not divided by (normalize=False)" if math.isnan(said.total) else f"{said.total:.12g}"),
-        *(("note", escape(note)) for note in said.notes),
-    ]
-    if said.query is not None:
-        rows.append(("this query", escape(", ".join(f"{key} {value}" for key, value in said.query.items()))))
+    rows = ((head, escape(text)) for head, text in explanation.facts())
     stages = _listing(
         ("stage", "made from", "what holds of it", "size", "ms"),
-        ((s.name, ", ".join(s.inputs.split()), s.result, s.size, f"{1e3 * s.seconds:.2f}") for s in said.stages),
+        ((s.name, ", ".join(s.inputs.split()), s.result, s.size, f"{1e3 * s.seconds:.2f}") for s in explanation.stages),
     )
-    ladder = _listing(("", "how rows are answered"), ((str(i), rung) for i, rung in enumerate(said.rungs, 1)))
-    others = _note("; ".join(said.ladders))
+    ladder = _listing(("", "how rows are answered"), ((str(i), rung) for i, rung in enumerate(explanation.rungs, 1)))
+    others = _note("; ".join(explanation.ladders))
     return _card("How it is computed", _facts(rows), _folded("stages of the compiler", stages),
                  _folded("number systems", ladder + others))  # fmt: skip
 
@@ -298,7 +284,7 @@ def _structure(circuit: Circuit) -> str:
     return _note(f"{size}: {_kinds(circuit.facts)}")
 
 
-def _kinds(of: Facts | Explanation) -> str:
+def _kinds(of: Facts) -> str:
     return ", ".join(kind if getattr(of, kind) else f"not {kind}" for kind in ("decomposable", "smooth", "monotone"))
 
 

@@ -49,14 +49,23 @@ class Explorer:
     """
 
     def __init__(
-        self, compiled: Compiled, proved: bool, title: str, groups: Mapping[str, Iterable[str]] | None, height: int
+        self,
+        compiled: Compiled,
+        proved: bool,
+        title: Any = None,
+        groups: Mapping[str, Iterable[str]] | None = None,
+        height: int = HEIGHT,
     ):
-        self._title, self._height = title, height
+        names = compiled.circuit.variables
+        if title is not None and not isinstance(title, str):
+            raise PgccError(f"title={title!r} is not text", argument="title")
+        if type(height) is not int or height < 100:
+            raise PgccError(f"height={height!r} is not a height in pixels: a whole number, 100 or more")
+        self._title, self._height = title or f"A model of {plural(len(names), 'variable')}", height
         program = page_program(compiled)
-        about = described(compiled, program)
-        about["title"], about["proved"] = title, proved
-        about["groups"] = _read_groups(groups, compiled.circuit.variables)
-        self._about, self._arrays = about, program_arrays(program)
+        # "proved": that no coefficient is negative, which searches for modes rely on
+        told = {"title": self._title, "proved": proved, "groups": _read_groups(groups, names)}
+        self._about, self._arrays = described(compiled, program) | told, program_arrays(program)
 
     @cached_property
     def data(self) -> dict[str, Any]:
@@ -116,22 +125,6 @@ class Explorer:
 
     def __repr__(self) -> str:
         return f"<Explorer: {self._title}, {self.size}>"
-
-
-def explore(
-    compiled: Compiled,
-    proved: bool,
-    title: Any = None,
-    groups: Mapping[str, Iterable[str]] | None = None,
-    height: int = HEIGHT,
-) -> Explorer:
-    """`Model.explore`; `proved`: it is proved that no coefficient is negative, which searches for modes rely on."""
-    n = len(compiled.circuit.variables)
-    if title is not None and not isinstance(title, str):
-        raise PgccError(f"title={title!r} is not text", argument="title")
-    if type(height) is not int or height < 100:
-        raise PgccError(f"height={height!r} is not a height in pixels: a whole number, 100 or more")
-    return Explorer(compiled, proved, title or f"A model of {plural(n, 'variable')}", groups, height)
 
 
 def check_page_name(path: str | os.PathLike[str]) -> None:

@@ -232,29 +232,21 @@ def _symmetrized(kernel: NamedKernel) -> NamedKernel:
             f"of {difference[i, j]:.3g}",
             advice="symmetric=False allows kernels that are not",
         )
-    if kernel.rows is not None:
-        return _exactly_symmetric(kernel)
+    if kernel.rows is not None:  # exact numbers, which have no rounding errors
+        for i, j in np.argwhere(np.tril(kernel.rows != kernel.rows.T)).tolist():
+            a, b = kernel.entry(i, j), kernel.entry(j, i)
+            gap = nearest_float(Fraction(kernel.rows[i, j]) - Fraction(kernel.rows[j, i]))
+            raise CircuitError(
+                f"the kernel {kernel.what} is not symmetric: {a} and {b} are exact numbers that differ by "
+                f"{abs(gap):.3g}",
+                advice="symmetric=False allows kernels that are not",
+            )
+        return kernel
     change = (
         f"the kernel {kernel.what} is not symmetric: entries of its two triangles differ by up to "
         f"{difference.max():.2g}, and their means are taken (a kernel that is declared nonsymmetric keeps them)"
     )
     return kernel.replaced(np.where(A == A.T, A, A / 2 + A.T / 2)).noted(change)
-
-
-def _exactly_symmetric(kernel: NamedKernel) -> NamedKernel:
-    """A kernel of exact numbers, which have no rounding errors; an error if it is not symmetric."""
-    assert kernel.rows is not None
-    for i, row in enumerate(kernel.rows):
-        for j, x in enumerate(row[:i]):
-            if x != kernel.rows[j, i]:
-                a, b = kernel.entry(i, j), kernel.entry(j, i)
-                gap = nearest_float(Fraction(x) - Fraction(kernel.rows[j, i]))
-                raise CircuitError(
-                    f"the kernel {kernel.what} is not symmetric: {a} and {b} are exact numbers that differ by "
-                    f"{abs(gap):.3g}",
-                    advice="symmetric=False allows kernels that are not",
-                )
-    return kernel
 
 
 def _symmetric_l(kernel: NamedKernel, nearest: bool, rank: int | str | None) -> Circuit:

@@ -82,33 +82,42 @@ class Explanation:
 
         return explanation_html(self)
 
-    def __str__(self) -> str:
+    def facts(self) -> list[tuple[str, str]]:
+        """What is known about the circuit, in words, each with what it is about."""
         kinds = [("decomposable", self.decomposable), ("smooth", self.smooth), ("monotone", self.monotone)]
-        lines = [
-            f"{plural(self.variables, 'variable')}, {plural(self.edges, 'edge')}, depth {self.depth}, "
-            f"formal degree {self.degree}",
-            ", ".join(name if holds else f"not {name}" for name, holds in kinds)
-            + (f", {plural(self.determinants, 'determinant')}" if self.determinants else ""),
-            f"multiaffine: {self.multiaffine}",
-            f"nonnegative: {self.nonnegative}",
-            f"simplified to {self.edges_simplified} edges; program of {self.operations} operations per row "
-            f"in {self.slots} slots",
-            f"strategy: {self.strategy} ({self.reason})",
-            f"accuracy: {self.certificate}",
-            "total g(1): not divided by (normalize=False)" if np.isnan(self.total) else _total_text(self.total),
+        structure = ", ".join(name if holds else f"not {name}" for name, holds in kinds)
+        if self.determinants:
+            structure += f", {plural(self.determinants, 'determinant')}"
+        size = f"{plural(self.variables, 'variable')}, {plural(self.edges, 'edge')}, depth {self.depth}"
+        work = f"{self.operations} operations per row in {self.slots} slots"
+        return [
+            ("circuit", f"{size}, formal degree {self.degree}"),
+            ("structure", structure),
+            ("multiaffine", self.multiaffine),
+            ("nonnegative", self.nonnegative),
+            ("program", f"simplified to {self.edges_simplified} edges; {work}"),
+            ("strategy", f"{self.strategy} ({self.reason})"),
+            ("accuracy", self.certificate),
+            ("total g(1)", _total_text(self.total)),
+            *([("shortcut", self.shortcut)] if self.shortcut else []),
+            *(("note", note) for note in self.notes),
+            *([("query", ", ".join(f"{key} {value}" for key, value in self.query.items()))] if self.query else []),
         ]
-        lines += [f"stage: {stage}" for stage in self.stages]
-        lines += [f"shortcut: {self.shortcut}"] if self.shortcut else []
-        lines += [f"rung {i}: {rung}" for i, rung in enumerate(self.rungs, 1)]
-        lines += [f"ladder: {ladder}" for ladder in self.ladders]
-        lines += [f"note: {note}" for note in self.notes]
-        if self.query is not None:
-            lines.append("query: " + ", ".join(f"{key} {value}" for key, value in self.query.items()))
-        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        lines = [
+            *self.facts(),
+            *(("stage", stage) for stage in self.stages),
+            *((f"rung {i}", rung) for i, rung in enumerate(self.rungs, 1)),
+            *(("ladder", ladder) for ladder in self.ladders),
+        ]
+        return "\n".join(f"{head}: {text}" for head, text in lines)
 
 
 def _total_text(total: float) -> str:
-    return "total g(1): 1" if total == 1.0 else f"total g(1): {total:.12g}; probabilities are divided by it"
+    if np.isnan(total):
+        return "not divided by (normalize=False)"
+    return "1" if total == 1.0 else f"{total:.12g}; probabilities are divided by it"
 
 
 def explain(distribution: Distribution, evidence: Evidence | None, standing: Standing) -> Explanation:

@@ -236,13 +236,14 @@ def test_table_errors_name_the_place(run, beta, table, monkeypatch):
 
 def test_show(run):
     lines = run("show", EXAMPLE).lines
-    assert lines[:2] == ["variables: z1, z2, z3", "3 variables, 14 edges, depth 4, formal degree 3"]
+    assert lines[:2] == ["variables: z1, z2, z3", "circuit: 3 variables, 14 edges, depth 4, formal degree 3"]
     told = str(pgcc.compile(pgcc.parse(BETA)).explain())
     assert [re.sub(r"\d\S* ms", "ms", line) for line in lines[1:]] == re.sub(r"\d\S* ms", "ms", told).splitlines()
 
 
 def test_show_a_query(run):
-    assert run("show", EXAMPLE, "z1=1").lines[-1].startswith("query: method direct, value 0.3")
+    (line,) = (line for line in run("show", EXAMPLE, "z1=1").lines if line.startswith("query: "))
+    assert line.startswith("query: method direct, value 0.3")
 
 
 def test_show_many_variables(run):

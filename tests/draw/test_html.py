@@ -209,7 +209,7 @@ def test_an_explanation_has_everything_that_its_text_has():
     assert [row[0] for row in page.rows if len(row) == 5] == ["stage", *(stage.name for stage in explanation.stages)]
     for rung in explanation.rungs:
         assert rung in page.text
-    assert f"value {explanation.query['value']}" in row_of(page, "this query")[1]
+    assert f"value {explanation.query['value']}" in row_of(page, "query")[1]
 
 
 # -- circuits ---------------------------------------------------------------------------------------------------------
