@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 
 from pgcc.errors import PgccError, brief
 from pgcc.evaluate.distinct import number_rows
-from pgcc.learn.common.estimator import Estimator, NotLearnedError, refuse_validation_as_target, seed_of
+from pgcc.learn.common.estimator import Estimator, NotLearnedError, check_choice, refuse_validation_as_target, seed_of
 from pgcc.learn.trees.tree_estimators import MixtureOfTrees
 from pgcc.model import Model
 
@@ -83,7 +83,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The options of the estimator's `fit`: ``validation=``, ``checkpoint=``, ``cluster=``.
         """
         refuse_validation_as_target(y)
-        self._fill()
+        check_choice("strategy", self.strategy, STRATEGIES)
         estimator = MixtureOfTrees() if self.estimator is None else self.estimator
         if not isinstance(estimator, Estimator):
             raise PgccError(f"estimator={brief(estimator)}: an Imputer takes an estimator of pgcc.learn")
@@ -105,17 +105,12 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         if not self.__sklearn_is_fitted__():
             raise NotLearnedError.of(self)
-        fitted, fill = self.estimator_, self._fill()
+        fitted, fill = self.estimator_, STRATEGIES[check_choice("strategy", self.strategy, STRATEGIES)]
         generator = np.random.default_rng(seed_of(self.random_state))
         parts = [_filled(fitted.model_, codes, fill, generator) for codes in fitted._code_chunks(X)]
         return np.concatenate(parts).astype(self._kind(X))
 
     # -- inside -------------------------------------------------------------------------------------------------
-
-    def _fill(self) -> Fill:
-        if not isinstance(self.strategy, str) or self.strategy not in STRATEGIES:
-            raise PgccError(f"strategy={self.strategy!r}: choose one of {', '.join(map(repr, STRATEGIES))}")
-        return STRATEGIES[self.strategy]
 
     def _kind(self, X: Any) -> np.dtype:
         """The dtype that `transform` returns: that of the data, if it can hold the values."""

@@ -15,7 +15,7 @@ from pgcc.ir.operands import check_decomposable
 from pgcc.learn.circuits.circuit_likelihood import CircuitLikelihood
 from pgcc.learn.circuits.circuit_trainers import CircuitBatches, ExpectationMaximization, FullBatch
 from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath, Shapes, State
-from pgcc.learn.common.estimator import Estimator, check_positive, check_whole, has_names, seed_of
+from pgcc.learn.common.estimator import Estimator, check_choice, check_positive, check_whole, has_names, seed_of
 from pgcc.learn.common.optimizers import LBFGS, Adam, MiniBatches
 from pgcc.learn.common.training import RunPlan, Trainer, train
 from pgcc.learn.tables.data_split import DataSplit
@@ -179,9 +179,7 @@ class CircuitMLE(Estimator):
 
 
 def _choose_optimizer(optimizer: str, likelihood: CircuitLikelihood) -> str:
-    if optimizer not in OPTIMIZERS:
-        raise PgccError(f"optimizer={optimizer!r}: choose one of {', '.join(map(repr, OPTIMIZERS))}")
-    if optimizer == "auto":
+    if check_choice("optimizer", optimizer, OPTIMIZERS) == "auto":
         return "em" if likelihood.has_em else "lbfgs"
     if optimizer == "em" and not likelihood.has_em:
         raise PgccError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -272,11 +272,19 @@ def refuse_validation_as_target(y: Any) -> None:
 # -- parameters ---------------------------------------------------------------------------------------------------
 
 
-def check_whole(name: str, value: Any, least: int = 1) -> int:
+def check_whole(name: str, value: Any, least: int = 1, most: float = math.inf) -> int:
     """Check a parameter that has to be a whole number."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise PgccError(f"{name}={value!r}: expected a whole number, at least {least}", argument=name)
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
+        bounds = f"at least {least}" + (f" and at most {most}" if most < math.inf else "")
+        raise PgccError(f"{name}={value!r}: expected a whole number, {bounds}", argument=name)
     return int(value)
+
+
+def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
+    """Check a parameter that has to be one of several words."""
+    if not isinstance(value, str) or value not in choices:
+        raise PgccError(f"{name}={value!r}: choose one of {', '.join(map(repr, choices))}", argument=name)
+    return value
 
 
 def check_positive(name: str, value: Any, *, zero: bool = False) -> float:

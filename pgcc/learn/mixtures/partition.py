@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgcc.errors import PgccError
-
 # A leaf has 2^K − 1 parameters.
 LARGEST_GROUP = 12
 
@@ -55,7 +53,6 @@ def partition_variables(weights: np.ndarray, most: int) -> list[list[int]]:
     >>> partition_variables(w, 2), partition_variables(w, 3), partition_variables(w, 1)
     ([[0, 1], [2, 3]], [[0, 1, 2], [3]], [[0], [1], [2], [3]])
     """
-    check_group(most)
     n = len(weights)
     group = [[i] for i in range(n)]
     first, second = np.triu_indices(n, 1)
@@ -69,12 +66,3 @@ def partition_variables(weights: np.ndarray, most: int) -> list[list[int]]:
             for member in union:
                 group[member] = union
     return [group[i] for i in range(n) if group[i][0] == i]
-
-
-def check_group(most: int) -> None:
-    """Refuse a largest size of groups that is not a whole number from 1 to `LARGEST_GROUP`."""
-    if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or not 1 <= most <= LARGEST_GROUP:
-        raise PgccError(
-            f"max_group={most!r}: groups have at most 1 to {LARGEST_GROUP} variables (2^K codes each)",
-            argument="max_group",
-        )

@@ -16,14 +16,14 @@ from pgcc.frontend.det_pgc import det_pgc
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, var
 from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath
-from pgcc.learn.common.estimator import Estimator, check_positive, check_whole, seed_of, thread_count
+from pgcc.learn.common.estimator import Estimator, check_choice, check_positive, check_whole, seed_of, thread_count
 from pgcc.learn.common.mixing import mixture_of_learned
 from pgcc.learn.common.optimizers import Adam
 from pgcc.learn.common.training import Run, RunPlan, best_of, train
 from pgcc.learn.mixtures.encoding import leaf_starts
 from pgcc.learn.mixtures.mixture_likelihood import log_leaf_tables, log_weights
 from pgcc.learn.mixtures.mixture_training import MixtureProblem, make_trainer
-from pgcc.learn.mixtures.partition import check_group
+from pgcc.learn.mixtures.partition import LARGEST_GROUP
 from pgcc.learn.mixtures.recipes import RECIPES, Recipe
 from pgcc.passes.building import product_of, sum_of
 
@@ -116,10 +116,9 @@ class SimplePGC(Estimator):
     def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
         """Learn groups, kernels, leaves and weights. Workers do the runs (recipes and restarts) in parallel."""
         components, seed = check_whole("n_components", self.n_components), seed_of(self.random_state, checkpoint)
-        threads = thread_count(self.n_jobs)
-        check_group(self.max_group)
+        threads, most = thread_count(self.n_jobs), check_whole("max_group", self.max_group, most=LARGEST_GROUP)
         planned = self._plan(seed)
-        data = self._read(X, validation, seed).grouped(self.max_group)
+        data = self._read(X, validation, seed).grouped(most)
         settings: dict[str, Any] = {"model": "SimplePGC", "components": components, "groups": data[0].groups}
         settings["runs"] = [(asdict(recipe), run_seed) for recipe, run_seed in planned]
         saved_runs = Checkpoint(checkpoint, settings, *(part.rows for part in data))
@@ -157,8 +156,6 @@ class SimplePGC(Estimator):
 
     def _plan(self, seed: int) -> list[tuple[Recipe, int]]:
         """The recipe and the seed of every run."""
-        if not isinstance(self.recipe, str) or self.recipe not in RECIPES:
-            raise PgccError(f"recipe={self.recipe!r}: choose one of {', '.join(map(repr, RECIPES))}", argument="recipe")
         chosen: dict[str, Any] = {
             name: check_whole(name, value)
             for name in ("max_iter", "batch_size", "n_iter_no_change")
@@ -168,7 +165,8 @@ class SimplePGC(Estimator):
             chosen["learning_rate"] = check_positive("learning_rate", self.learning_rate)
         if self.weight_decay is not None:
             chosen["weight_decay"] = check_positive("weight_decay", self.weight_decay, zero=True)
-        recipes = dict.fromkeys(replace(recipe, **chosen) for recipe in RECIPES[self.recipe])
+        named = RECIPES[check_choice("recipe", self.recipe, RECIPES)]
+        recipes = dict.fromkeys(replace(recipe, **chosen) for recipe in named)
         runs = check_whole("n_init", self.n_init)
         return [(recipe, seed + i) for i in range(runs) for recipe in recipes]
 
