@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
@@ -39,11 +40,11 @@ class CircuitLikelihood:
 
     def __init__(self, circuit: Circuit, rows: Rows, held_out: Rows | None, workers: Crew, free: bool = False):
         self.circuit = with_weights_only(circuit)
-        functions = _Functions(self.circuit)
-        self.function = functions.here
+        self._functions = _Functions(self.circuit)
+        self.function = self._functions.here
         self.parameters = TrainableParameters(self.function.parametrized, free)
         self.rows, self.held_out = rows, held_out
-        self._total, self._sent = workers.total, workers.send(functions)
+        self._total, self._sent = workers.total, workers.send(self._functions)
         self._blocks = workers.keep(_decode, rows.blocks())
         self._held_out = None if held_out is None else workers.keep(_decode, held_out.blocks())
 
@@ -63,24 +64,22 @@ class CircuitLikelihood:
 
     def mean(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """The mean log-likelihood of all rows, and its gradient; −inf if a row has probability 0, or θ diverged."""
-        numbers = self.parameters.numbers(theta)
-        if not _finite(numbers):
-            return -math.inf, np.zeros_like(theta)
-        return self._by_theta(theta, self._total(_gradient_of, self._blocks, self._sent, numbers, len(self.rows)))
+        shared = self._blocks, self._sent
+        return self._by_theta(theta, lambda numbers: self._total(_gradient_of, *shared, numbers, len(self.rows)))
 
     def of(self, theta: np.ndarray, codes: np.ndarray, row_weights: np.ndarray) -> tuple[float, np.ndarray]:
         """Σ weight · log p(row) of a mini-batch, and its gradient."""
-        numbers = self.parameters.numbers(theta)
-        if not _finite(numbers):
-            return -math.inf, np.zeros_like(theta)
-        self.function.differentiator.update(*numbers)
-        return self._by_theta(theta, _sum_of(self.function.evaluate(codes, row_weights), row_weights))
+        block = _Decoded(codes, row_weights)
+        return self._by_theta(theta, lambda numbers: _gradient_of(block, self._functions, numbers, 1))
 
-    def _by_theta(self, theta: np.ndarray, found: Gradients) -> tuple[float, np.ndarray]:
-        value = float(found.logs.sum())
-        if not math.isfinite(value):
-            return -math.inf, np.zeros_like(theta)
-        return value, self.parameters.gradient(theta, found.weights, found.matrices)
+    def _by_theta(self, theta: np.ndarray, evaluate: Callable[[Numbers], Gradients]) -> tuple[float, np.ndarray]:
+        numbers = self.parameters.numbers(theta)
+        if _finite(numbers):
+            found = evaluate(numbers)
+            value = float(found.logs.sum())
+            if math.isfinite(value):
+                return value, self.parameters.gradient(theta, found.weights, found.matrices)
+        return -math.inf, np.zeros_like(theta)
 
     def validate(self, theta: np.ndarray) -> float | None:
         """The mean log-likelihood of the validation data, if there are any."""
@@ -95,8 +94,7 @@ class CircuitLikelihood:
         """The E-step: the mean log-likelihood, and the expected number of rows that choose each term of a sum."""
         numbers = weights, self.parameters.matrices
         found = self._total(_expected_counts, self._blocks, self._sent, numbers)
-        self.function.differentiator.update(*numbers)
-        total = self.function.unnormalized(np.full((1, self.rows.n), -1, np.int8))
+        total = self._functions.at(numbers).unnormalized(np.full((1, self.rows.n), -1, np.int8))
         return float(found.logs.sum()) / len(self.rows) - float(total.logs[0]), weights * found.weights
 
 
