@@ -436,32 +436,22 @@ def _check_nonsymmetric(kernel: NamedKernel) -> None:
         _check_pairs(kernel)
         return
     for size in (*range(1, n + 1), 0):
-        sets = np.array(list(combinations(range(n), size)))
+        sets = np.array(list(combinations(range(n), size)), int)
         if kernel.what == "L":
-            _check_minors(kernel, sets)
+            blocks, told = A[sets[:, :, None], sets[:, None, :]], "the minor of L for {} is {:.6g}"
         else:
-            _check_probabilities(kernel, sets)
+            blocks, told = _of_events(A, sets), "the set {} would have probability {:.6g}"
+        i, value = _most_negative(blocks)
+        if i is not None:
+            raise _negative(kernel, told.format(kernel.set(sets[i]), value))
 
 
-def _check_minors(kernel: NamedKernel, sets: np.ndarray) -> None:
-    """det L_S ≥ 0"""
-    if sets.shape[1] == 0:
-        return
-    blocks = kernel.floats[sets[:, :, None], sets[:, None, :]]
-    i, value = _most_negative(blocks)
-    if i is not None:
-        raise _negative(kernel, f"the minor of L for {kernel.set(sets[i])} is {value:.6g}")
-
-
-def _check_probabilities(kernel: NamedKernel, sets: np.ndarray) -> None:
-    """Pr(exactly S) = (−1)^(n − |S|)·det(K − I outside S) ≥ 0"""
-    n = len(kernel.items)
+def _of_events(K: np.ndarray, sets: np.ndarray) -> np.ndarray:
+    """The matrices with the determinants Pr(exactly S) = (−1)^(n − |S|)·det(K − I outside S)."""
+    n = len(K)
     outside = np.ones((len(sets), n))
-    np.put_along_axis(outside, sets.astype(int), 0.0, axis=1)
-    blocks = (kernel.floats - outside[:, :, None] * np.eye(n)) * np.where(outside, -1.0, 1.0)[:, :, None]
-    i, value = _most_negative(blocks)
-    if i is not None:
-        raise _negative(kernel, f"the set {kernel.set(sets[i])} would have probability {value:.6g}")
+    np.put_along_axis(outside, sets, 0.0, axis=1)
+    return (K - outside[:, :, None] * np.eye(n)) * np.where(outside, -1.0, 1.0)[:, :, None]
 
 
 def _check_pairs(kernel: NamedKernel) -> None:

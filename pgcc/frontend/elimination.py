@@ -71,27 +71,9 @@ class WidthError(CircuitError):
         return type(self), (str(self), self.width)
 
 
-@dataclass(frozen=True)
-class EliminationOrder:
-    """An order of elimination and what it costs.
-
-    Attributes
-    ----------
-    order : list of int
-        The variables, starting with those to be summed out as numbers.
-    neighbours : list of tuple
-        For each variable, its sorted neighbours at the time it is eliminated.
-    width : int
-        The largest number of neighbours.
-    entries, numbers : int
-        Entries of all tables of nodes, times the messages multiplied into them, and of all tables of numbers.
-    """
-
-    order: list[int]
-    neighbours: list[tuple[int, ...]]
-    width: int
-    entries: int
-    numbers: int
+# For each variable, in the order of elimination, its sorted neighbours at that time. Those to be summed out as numbers
+# come first.
+EliminationOrder = dict[int, tuple[int, ...]]
 
 
 def eliminate(names: Sequence[str], factors: Sequence[Factor], keep: Iterable[str] | None = None) -> Circuit:
@@ -151,31 +133,34 @@ def _kept(names: Sequence[str], keep: Iterable[str] | None) -> set[int]:
 def make_plan(count: int, scopes: Sequence[Sequence[int]], kept: set[int]) -> EliminationOrder:
     """A min-fill order with its cost; a `WidthError` if it is too costly."""
     graph = _InteractionGraph(count, scopes)
-    order: list[int] = []
-    neighbours: list[tuple[int, ...]] = []
+    neighbours: EliminationOrder = {}
     for group in (set(range(count)) - kept, kept):
-        _min_fill(graph, group, order, neighbours)
-    width, entries = max(map(len, neighbours), default=0), _entries(order, neighbours, kept)
-    numbers = sum(2 << len(nbrs) for v, nbrs in zip(order, neighbours, strict=True) if v not in kept)
-    for what, size, limit in (("nodes", entries, MOST_ENTRIES), ("numbers", numbers, MOST_NUMBERS)):
+        _min_fill(graph, group, neighbours)
+    width = max(map(len, neighbours.values()), default=0)
+    numbers = sum(2 << len(near) for v, near in neighbours.items() if v not in kept)
+    for what, size, limit in (
+        ("nodes", _entries(neighbours, kept), MOST_ENTRIES),
+        ("numbers", numbers, MOST_NUMBERS),
+    ):
         if size > limit:
             raise WidthError(
                 f"the induced width of a min-fill order is {width}: its tables of {what} have {size:,} entries in all "
                 f"(the limit is {limit:,})",
                 width,
             )
-    return EliminationOrder(order, neighbours, width, entries, numbers)
+    return neighbours
 
 
-def _entries(order: list[int], neighbours: list[tuple[int, ...]], kept: set[int]) -> int:
-    place = {v: i for i, v in enumerate(order)}
-    factors = [1] * len(order)  # the literal, and one for each message
+def _entries(neighbours: EliminationOrder, kept: set[int]) -> int:
+    """The entries of all tables of nodes, times the messages multiplied into them."""
+    place = {v: i for i, v in enumerate(neighbours)}
+    factors = dict.fromkeys(neighbours, 1)  # the literal, and one for each message
     total = 0
-    for i, nbrs in enumerate(neighbours):
-        if order[i] in kept:
-            total += factors[i] * 2 << len(nbrs)
-            if nbrs:
-                factors[min(place[u] for u in nbrs)] += 1
+    for v, near in neighbours.items():
+        if v in kept:
+            total += factors[v] * 2 << len(near)
+            if near:
+                factors[min(near, key=place.__getitem__)] += 1
     return total
 
 
@@ -211,7 +196,7 @@ class _InteractionGraph:
         return changed
 
 
-def _min_fill(graph: _InteractionGraph, group: set[int], order: list[int], neighbours: list[tuple[int, ...]]) -> None:
+def _min_fill(graph: _InteractionGraph, group: set[int], neighbours: EliminationOrder) -> None:
     """Eliminate a group of variables; a `WidthError` if all that remain have too many neighbours."""
     fill = {v: graph.fill(v) for v in sorted(group)}
     heap = [(f, v) for v, f in fill.items() if f is not None]
@@ -221,8 +206,7 @@ def _min_fill(graph: _InteractionGraph, group: set[int], order: list[int], neigh
         if fill.get(v) != f:
             continue  # an outdated entry
         del fill[v]
-        order.append(v)
-        neighbours.append(tuple(sorted(graph.near[v])))
+        neighbours[v] = tuple(sorted(graph.near[v]))
         for u in graph.remove(v):
             if u in fill:
                 now = graph.fill(u)
@@ -254,10 +238,10 @@ class _Elimination:
         self.parts: list[Node | None] = []  # one for each connected component
 
     def run(self, plan: EliminationOrder) -> Node:
-        self.place = {v: i for i, v in enumerate(plan.order)}
+        self.place = {v: i for i, v in enumerate(plan)}
         for factor in self.factors:
             self.deliver(factor)
-        for v, near in zip(plan.order, plan.neighbours, strict=True):
+        for v, near in plan.items():
             bag = (*near, v)
             if v in self.kept:
                 self.sum_nodes(v, bag)

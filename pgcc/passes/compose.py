@@ -40,17 +40,15 @@ def compose(circuit: Circuit, leaves: Mapping[str, Circuit]) -> Circuit:
     if not isinstance(leaves, Mapping):
         raise CircuitError(f"compose takes a mapping from variables to circuits, not {type(leaves).__name__}")
     check_known(circuit, leaves, "replace")
-    for name, leaf in leaves.items():
-        check_circuit(leaf, f"the leaf for {name!r}")
     owners = {name: "the circuit itself" for name in circuit.variables if name not in leaves}
     for name, leaf in leaves.items():
-        claim_variables(owners, leaf, f"the leaf for {name!r}")
-    for name, leaf in leaves.items():
-        value = positive_total(leaf, f"the leaf for {name!r}")
+        what = f"the leaf for {name!r}"
+        check_circuit(leaf, what)
+        claim_variables(owners, leaf, what)
+        value = positive_total(leaf, what)
         if not is_one(value):
             raise SemanticsError(
-                f"the leaf for {name!r} has the total {display_text(value)}, not 1: divide by it, as its method "
-                "normalize() does"
+                f"{what} has the total {display_text(value)}, not 1: divide by it, as its method normalize() does"
             )
     names = [v for name in circuit.variables for v in (leaves[name].variables if name in leaves else (name,))]
 

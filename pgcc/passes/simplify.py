@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -116,38 +115,22 @@ def cannot_hand_up(flat: Flat) -> set[int]:
     return stuck
 
 
-_FIRST = itemgetter(0)
-
-
 class Sharing:
     """a + b = b + a and a·b = b·a: of the nodes that differ only in the order of their children, the first."""
 
     def __init__(self, build: FlatBuilder) -> None:
         self.build = build
-        self._products: dict[tuple[int, ...], int] = {}
-        self._sums: dict[tuple[int, ...], int] = {}
-        self._by_weights: dict[tuple[int, ...], dict[tuple, int]] = {}
+        self._first: dict[tuple, int] = {}
 
     def representative(self, node: int) -> int:
         """The first node seen that is equal to this one."""
         op, children = self.build.op[node], self.build.children[node]
         if op is Op.PRODUCT:
-            return self._products.setdefault(tuple(sorted(children)), node)
-        if op is not Op.SUM:
-            return node
-        key = tuple(sorted(children))
-        first = self._sums.setdefault(key, node)
-        if first == node:
-            return node
-        group = self._by_weights.get(key)  # sums of the same children; only now weights are compared
-        if group is None:
-            group = self._by_weights[key] = {self._weights_by_child(first): first}
-        return group.setdefault(self._weights_by_child(node), node)
-
-    def _weights_by_child(self, node: int) -> tuple[tuple[int, int], ...]:
-        """The weights in the order of the children's positions, as ratios (a Fraction is slow to hash)."""
-        edges = sorted(zip(self.build.children[node], self.build.data[node], strict=True), key=_FIRST)
-        return tuple([weight.as_integer_ratio() for _, weight in edges])
+            return self._first.setdefault((op, *sorted(children)), node)
+        if op is Op.SUM:  # weights as ratios, because a Fraction is slow to hash
+            ratios = [weight.as_integer_ratio() for weight in self.build.data[node]]
+            return self._first.setdefault((op, *sorted(zip(children, ratios, strict=True))), node)
+        return node
 
 
 # -- flatten ------------------------------------------------------------------------------------------------
