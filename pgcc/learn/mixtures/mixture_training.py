@@ -63,11 +63,6 @@ class MixtureBatches:
         self.rows = self.length = len(problem.data)
         self.batch = recipe.batch_size
         self._likelihood: MixtureLikelihood | None = None
-        start = problem.data.start.table
-        groups, codes = len(start.leaf) - 1, int(start.leaf[-1])
-        self._decay = np.full(groups**2 + codes + 1, recipe.weight_decay)
-        self._decay[-1] = 0.0  # no weight decay on the logits of the mixture weights
-        self._decayed = np.empty((problem.components, len(self._decay)))
 
     def batches(self, rng: np.random.Generator) -> Iterator[tuple[int, Function]]:
         """All rows once, in random order; see `Objective`."""
@@ -80,7 +75,7 @@ class MixtureBatches:
             self._likelihood = MixtureLikelihood(table, self._problem.components, self._problem.threads)
         prior = self._recipe.smoothing * len(drawn) * self._problem.code_frequencies
         value, gradient = self._likelihood.gradient(parameters, drawn, prior)
-        gradient -= np.multiply(parameters, self._decay, out=self._decayed)
+        gradient[:, :-1] -= self._recipe.weight_decay * parameters[:, :-1]  # not on the logits of the mixture weights
         return value, gradient
 
     def validate(self, theta: np.ndarray) -> float:
