@@ -83,8 +83,8 @@ class Evidence:
             given = np.where(np.ma.getmaskarray(given), -1, given.data.astype(np.float64))
         if given is None or _is_by_name(given):
             self.single = self._checked = True
+            self.form = Form.NOTHING if given is None else Form.SERIES if _is_series(given) else Form.NAMES
             self._table = self._by_name({} if given is None else given, "")[None]
-            self.form = _form_of(given)
         elif is_frame(given):
             self._table = _Frame(self.column, given)
             if is_pandas(given):
@@ -240,11 +240,6 @@ class _Sparse:
 def _is_by_name(given: Any) -> bool:
     """Whether this is a single piece of evidence with names: a dict, text or a Series."""
     return isinstance(given, (dict, str, Mapping)) or _is_series(given)
-
-
-def _form_of(given: Any) -> Form:
-    """The form of a single piece of evidence with names, or of no evidence."""
-    return Form.NOTHING if given is None else Form.SERIES if _is_series(given) else Form.NAMES
 
 
 def _is_series(given: Any) -> bool:
