@@ -86,7 +86,7 @@ EDGE_MUTANTS = [
      "(int(parts[0]), int(parts[1]) - 1)", "cli/test_cli_questions.py"),
     ("infinities in JSON", "cli/output.py", "json_text", "_finite(data)", "data", "cli/test_cli_pc.py cli/test_cli.py"),
     ("files are replaced unasked", "cli/files.py", "check_can_write", "not force", "False", "cli/test_cli.py"),
-    ("rows of a table are counted from its first piece", QUESTIONS, "_answers_of_table",
+    ("rows of a table are counted from its first piece", QUESTIONS, "_each_answer",
      "done += len(found)", "pass", "cli/test_cli.py"),
     ("validation columns go by position", "cli/fit.py", "read_data", "(like.names, like.labels)",
      "(None, like.labels)", "learn/test_learn_cli.py"),

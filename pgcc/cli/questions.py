@@ -281,18 +281,12 @@ def _each_answer(args: argparse.Namespace, model: Model, answers: Callable[[Any]
 
     answers : takes a dict of evidence, or rows of codes, and gives a list with an answer for each.
     """
-    if args.evidence is not None:
-        yield from _answers_of_table(args, model, answers)
+    if args.evidence is None:
+        for evidence in [parse_evidence(text) for text in args.words] or [{}]:
+            observed = {name: code for name, code in evidence.items() if code >= 0}
+            for answer in answers(evidence):
+                yield {"evidence": observed, **answer}
         return
-    for evidence in [parse_evidence(text) for text in args.words] or [{}]:
-        observed = {name: code for name, code in evidence.items() if code >= 0}
-        for answer in answers(evidence):
-            yield {"evidence": observed, **answer}
-
-
-def _answers_of_table(
-    args: argparse.Namespace, model: Model, answers: Callable[[Any], list[Answer]]
-) -> Iterator[Answer]:
     done = 0
     with contextlib.closing(_blocks(args.evidence, model.variables, header=True)) as blocks:
         for _, found in _ask_blocks(args.evidence, blocks, answers):

@@ -143,10 +143,7 @@ def _nearest(
 def _cut(circuit: Circuit, shown: set[Node], note: str, parents: dict[Node, dict[Node, None]]) -> Part:
     """The shown nodes in the order of the circuit, with a stub wherever children (or these parents) are left out."""
     nodes = [node for node in circuit.order if node in shown]
-    stubs = [
-        Stub(node, missing, below=True) for node in nodes if (missing := len(set(_children(node)).difference(shown)))
-    ]
-    stubs += [
-        Stub(node, missing, below=False) for node in nodes if (missing := len(parents.get(node, {}).keys() - shown))
-    ]
+    below = [Stub(node, len(set(_children(node)) - shown), below=True) for node in nodes]
+    above = [Stub(node, len(parents.get(node, {}).keys() - shown), below=False) for node in nodes]
+    stubs = [stub for stub in (*below, *above) if stub.count]
     return Part(nodes, stubs, note if stubs else "")  # it is connected: no stubs, nothing left out

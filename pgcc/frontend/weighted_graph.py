@@ -63,15 +63,14 @@ def read_graph(G: Any, weight: str | None, names: Names, directed: bool, functio
     """Read a graph, for a public function of this name, which calls it directly."""
     if not is_hashable(weight):
         raise CircuitError(f"weight={weight!r} is not the name of an attribute of edges")
+    multigraph = False
     if hasattr(G, "is_directed") and hasattr(G, "edges"):
         _check_direction(G, directed, function)
         nodes, raw, multigraph = list(G), _networkx_edges(G, weight), bool(G.is_multigraph())
     elif (matrix := G if is_sparse(G) else as_array(G, "the adjacency matrix")) is not None:
         nodes, raw = _adjacent(G, matrix, weight, directed)
-        multigraph = False
     else:
         nodes, raw = _listed_edges(G, weight, function, directed)
-        multigraph = False
     if not nodes:
         raise CircuitError(f"{function}: the graph has no nodes, so that it has no tree")
     loops = [_edge_name(u, v, directed) for u, v, _, _ in raw if u == v]
