@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -318,11 +317,11 @@ def graphs(
             pairs = list(dict.fromkeys(pairs))
         return [(*pair, draw(st.integers(1, 9))) for pair in pairs] if weighted else pairs
 
-    return edges().map(partial(graph_of, multigraph=True) if multigraph else graph_of)
+    return edges().map(multigraph_of if multigraph else graph_of)
 
 
 def graph_of(edges: list[tuple[int, ...]], multigraph: bool = False) -> networkx.Graph:
-    """The graph, or multigraph, with node 0 and these edges, (u, v) or (u, v, weight)."""
+    """The graph with node 0 and these edges, (u, v) or (u, v, weight)."""
     import networkx
 
     graph = networkx.MultiGraph() if multigraph else networkx.Graph()
@@ -330,3 +329,8 @@ def graph_of(edges: list[tuple[int, ...]], multigraph: bool = False) -> networkx
     for u, v, *weight in edges:
         graph.add_edge(u, v, **({"weight": weight[0]} if weight else {}))
     return graph
+
+
+def multigraph_of(edges: list[tuple[int, ...]]) -> networkx.MultiGraph:
+    """The multigraph with node 0 and these edges, (u, v) or (u, v, weight)."""
+    return graph_of(edges, multigraph=True)

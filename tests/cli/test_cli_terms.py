@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc.cli.arguments import _OPTIONS, build_parser
+from pgcc.cli import arguments
+from pgcc.cli.arguments import build_parser
 from pgcc.errors import PgccError
 
 ROOT = Path(pgcc.__file__).parent
@@ -23,7 +24,7 @@ PYTHON_ONLY = {"cluster.py", "plot.py"}
 
 def test_errors_carry_the_arguments_that_they_name():
     """Otherwise people at the command line would be told what to write in Python."""
-    known = set().union(*OPTIONS.values()) | _OPTIONS.keys()
+    known = set().union(*OPTIONS.values()) | arguments.OPTIONS.keys()
     forgotten = {f"{where} names {name}" for name, where in _named() if name in known}
     assert not forgotten, forgotten
 
