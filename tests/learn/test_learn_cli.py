@@ -65,6 +65,15 @@ def test_what_it_says(table, tmp_path, capsys):
     assert (tmp_path / "run.npz").exists()
 
 
+def test_columns_of_validation_data_go_by_name(table, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text("x0,b,x1\n1,0,0\n")
+    assert read_data(str(other), read_data(str(table))).codes(slice(None)).tolist() == [[0, 0, 1]]
+    other.write_text("b,x1,z\n1,0,0\n")
+    with pytest.raises(PgccError, match="column 'z'"):
+        call(table, output=str(tmp_path / "model.npz"), model="chow-liu", validation=str(other))
+
+
 def test_tables_without_names(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("1,0\n?,1\n")
