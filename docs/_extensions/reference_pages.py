@@ -102,6 +102,9 @@ def directive(name: str) -> list[str]:
     lines = [f".. auto{kind}:: {name}"]
     if kind == "class" and name not in PAGED and not name.startswith("pgcc.torch"):
         lines += [] if issubclass(found, tuple) else ["   :members:", "   :inherited-members: float"]
+        # what estimators have from scikit-learn for its pipelines is described there, with links into its pages
+        routed = [m for m in dir(found) if m == "set_output" or m.endswith(("_request", "_routing"))]
+        lines += [f"   :exclude-members: {', '.join(routed)}"] if routed else []
     elif kind == "class" and name in PAGED:
         attributes = [m for m in dir(resolve(name)) if not m.startswith("_") and not is_method(resolve(name), m)]
         shown = [m for m in attributes if f"{name}.{m}" not in pages()]
