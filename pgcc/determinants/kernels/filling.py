@@ -117,7 +117,9 @@ def _list_observed(layout, minor, masks, row, size, lane, index):
     d, form, q = minor
     det, ints = layout.plan[d], layout.ints
     k, child_of, child_bits = det.children, det.child_of, det.child_bits
-    starts, states, at, last = q * LANES, 2 * q * LANES, lane, lane + size * LANES
+    # offsets are unsigned, so that Numba need not ask whether they count from the end
+    starts, states, step = np.uint64(q * LANES), np.uint64(2 * q * LANES), np.uint64(LANES)
+    at, last = np.uint64(lane), np.uint64(lane + size * LANES)
     for state in range(2):
         for w in range(masks.shape[1] if at < last else 0):
             bits = masks[0, w, row]
@@ -126,12 +128,12 @@ def _list_observed(layout, minor, masks, row, size, lane, index):
                     masks[1, w, row] if form == FREE else np.uint64(ints[child_bits + w]) & ~(bits | masks[1, w, row])
                 )
             while bits != 0:
-                c = ints[child_of + WORD * w + lowest_bit(bits)]
+                c = ints[np.uint64(child_of + WORD * w + lowest_bit(bits))]
                 bits &= bits - np.uint64(1)
                 index[at] = c
                 index[starts + at] = c * k
                 index[states + at] = state * k + c
-                at += LANES
+                at += step
 
 
 @bare_kernel
