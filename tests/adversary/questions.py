@@ -523,7 +523,8 @@ def _without_numba(source: str) -> types.ModuleType:
 
 
 def total(asking: Asking) -> None:
-    """g(1): exact if all numbers are, else to 1e-12."""
+    """g(1): exact if all numbers are and it does not become enormous, else to 1e-12."""
+    from pgcc.exact.bounded import LARGEST, bits
     from pgcc.passes.total import total as find_total
 
     if not asking.case.raw:
@@ -531,7 +532,8 @@ def total(asking: Asking) -> None:
     value = asking.attempt("auto", lambda: find_total(asking.circuit))
     if value is None:
         return
-    error = 1.1e-12 if isinstance(value, float) or not asking.circuit.facts.exact else 0.0
+    is_short = bits(Fraction(int(asking.table.total.p), int(asking.table.total.q))) <= LARGEST
+    error = 0.0 if asking.circuit.facts.exact and is_short and not isinstance(value, float) else 1.1e-12
     off = abs(rational(value) - asking.table.total)
     holds = off <= rational(error) * abs(asking.table.total)
     asking.fact(
