@@ -994,7 +994,7 @@ BOUNDS = [
                 "_error",
                 "errors.max() / least + lost",
                 "errors.max() / least",
-                "evaluate/test_cardinality_long.py",
+                "certify/test_bounds.py",
                 "",
             ),
             (

@@ -18,7 +18,7 @@ import pgcc
 from pgcc.certify.certificate import Analysis, _log_growth, rounding_bound
 from pgcc.certify.kernels.analysis import nothing_known
 from pgcc.certify.kernels.bounds import absolute_error, certify, divide, posteriors
-from pgcc.evaluate.counting import _certified
+from pgcc.evaluate.counting import _certified, _error
 from pgcc.exact.balls import is_definite
 from pgcc.exact.precision import ball_parts
 from pgcc.ir.circuit import Circuit
@@ -471,6 +471,17 @@ def test_counts_are_relative_to_the_true_ones(error):
     assert (
         _certified(value, (np.zeros(1), np.array([1])), 1e-9).bound[0] == math.inf
     )  # of what was cut off, nobody knows where
+
+
+@pytest.mark.parametrize("lost", [1e-12, 1e-3])
+@pytest.mark.parametrize("rounding", [0.0, 1e-9])
+def test_what_is_cut_off_counts(lost, rounding):
+    """The true distribution has a third entry, `lost`, which was cut off: all three quotients are off."""
+    kept = np.array([0.7 * (1 - lost), 0.3 * (1 - lost), 0.0])
+    value, error = (kept, np.ones(3, np.int64)), (rounding * kept, np.ones(3, np.int64))
+    bound = Exact(_error(value, error, lost))
+    assert Exact(lost) * (1 + Exact(7, 10)) <= bound <= 4 * Exact(lost) + 4 * Exact(rounding)
+    assert bound >= Exact(0.7) - Exact(float(kept[0])) + Exact(rounding) / 2
 
 
 def test_a_divergence_counts_unseen_sets_that_are_more_probable_under_q(monkeypatch):
