@@ -77,7 +77,7 @@ class _ExpandedDet:
             except ZeroDivisionError:  # singular at t = 1
                 pass
         if degree > _MOST_POINTS:
-            raise PrecisionError(f"a determinant is of degree {degree} in the count: too many points to interpolate")
+            raise PrecisionError(f"a determinant is of degree {degree} in t: too many points to interpolate")
         return Truncated(self._interpolated(inside, outside, degree), self.length)
 
     def _number(self, coefficients: Sequence[Any]) -> Any:
