@@ -17,7 +17,7 @@ decomposable. Their stages, and the way of their rows:
 
     stages: given ─simplify→ circuit ─homogenize→ homogenized ─lower→ program ─condense, analyse→ float64 → scaled
                                                        └───────────────────────────────────────→ exact
-    rows:   float64 ─(out of range)→ scaled ─(still uncertain)→ exact;  the values are then divided by g(1)
+    rows:   float64 ─(out of range)→ zeros → scaled ─(still uncertain)→ exact;  the values are then divided by g(1)
 
 A *stage* is a function of earlier stages. It runs once, when its result is first needed: `compiled.program` is the
 result of the stage "program". Some stages are *evaluators*: they have a method `evaluate(rows, rtol)`, with further
@@ -113,13 +113,17 @@ IF_DECOMPOSABLE = [
           "at most one instruction per node, one slot of memory per value"),
     Stage("float64", "program", Float64,
           "evaluates a condensed form of the program in float64; bounds on its rounding errors are its certificate"),
+    Stage("zeros", "program", "pgcc.rings.zeros:find_zeros",
+          "which values are exactly 0, by bits: 64 rows at a time"),
     Stage("scaled", "float64", Scaled,
           "evaluates the program over scaled numbers m·2^(256·e), which do not overflow"),
     Stage("exact", "homogenized", partial(Exact, homogeneous=True),
           "evaluates the circuit in ball arithmetic (midpoint ± radius, of any precision) and in rationals"),
     Stage("reverse", "float64", "pgcc.evaluate.all_marginals:find_reverse",
           "the reverse pass: derivatives with respect to every leaf, condensed, in float64"),
-    Stage("scaled_reverse", "float64", "pgcc.evaluate.all_marginals:find_scaled_reverse",
+    Stage("reverse_zeros", "reverse", "pgcc.evaluate.all_marginals:find_reverse_zeros",
+          "which derivatives are exactly 0, by bits"),
+    Stage("scaled_reverse", "float64 reverse", "pgcc.evaluate.all_marginals:find_scaled_reverse",
           "the reverse pass over scaled numbers"),
     Stage("one_by_one", "values", "pgcc.evaluate.all_marginals:OneByOne",
           "computes each marginal as a quotient of two values"),
@@ -313,6 +317,8 @@ _BALLS = Rung("ball", "exact", "whatever is left, in arbitrary precision")
 VALUES = {
     True: [
         Rung("direct", "float64", "all rows"),
+        Rung("direct", "zeros", "rows that left the range of doubles: those without a possible term are 0",
+             left_the_range, lambda zeros, rows, rtol, known: zeros.settle_values(rows, known)),
         Rung("direct", "scaled", "rows that left the range of doubles", left_the_range),
         _BALLS,
     ],
@@ -330,6 +336,8 @@ _ONE_BY_ONE = Rung("one by one", "one_by_one", "variables that are still uncerta
 MARGINALS = {
     True: [
         Rung("reverse", "reverse", "all rows"),
+        Rung("reverse", "reverse_zeros", "rows with a variable that is uncertain: what has no possible term is 0",
+             run=lambda zeros, rows, rtol, known: zeros.settle_posteriors(rows, known)),
         Rung("reverse", "scaled_reverse", "rows with a variable that is uncertain"),
         _ONE_BY_ONE,
     ],

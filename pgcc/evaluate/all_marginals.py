@@ -22,6 +22,7 @@ from pgcc.rings.float64.loop import Loop
 from pgcc.rings.kernels.scaled import RADIX
 from pgcc.rings.posteriors import Posteriors, read_posteriors, shares
 from pgcc.rings.values import Values
+from pgcc.rings.zeros import Zeros
 
 # Rows per block. With fewer, more values stay in the cache; with more, decoding an instruction costs less.
 _LANES = 2 * STEP
@@ -39,9 +40,20 @@ def find_reverse(float64: Float64) -> Reverse | StagedMarginals | None:
     return StagedMarginals(float64.staged)
 
 
-def find_scaled_reverse(float64: Float64) -> ScaledReverse | None:
+def find_reverse_zeros(reverse: Reverse | StagedMarginals | None) -> Zeros | None:
+    """The joint probabilities that are exactly 0; None if there are determinants, or numbers below 0.
+
+    (A joint probability that is 0 makes a posterior 0 if the evidence is possible. Without negative numbers it is, if
+    it has a possible term.)
+    """
+    if not isinstance(reverse, Reverse) or reverse.forward.signed:
+        return None
+    return Zeros(reverse.program, result_slots(reverse.program))
+
+
+def find_scaled_reverse(float64: Float64, reverse: Reverse | StagedMarginals | None) -> ScaledReverse | None:
     """The reverse pass over scaled numbers; None if there are determinants."""
-    return None if float64.program.has_det else ScaledReverse(float64)
+    return ScaledReverse(float64, reverse.program) if isinstance(reverse, Reverse) else None
 
 
 class Reverse:
@@ -51,10 +63,13 @@ class Reverse:
         self.forward = program
 
     @cached_property
-    def _loop(self) -> Loop:
+    def program(self) -> Program:
         """The reverse pass, which computes joint probabilities and the root."""
-        program = reverse(self.forward)
-        return Loop(program, result_slots(program).tolist(), self.forward.signed, _LANES)
+        return reverse(self.forward).expect(*ARITHMETIC)
+
+    @cached_property
+    def _loop(self) -> Loop:
+        return Loop(self.program, result_slots(self.program).tolist(), self.forward.signed, _LANES)
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:
         """Posteriors for int8 rows of evidence (1, 0, −1)."""
@@ -68,8 +83,8 @@ class Reverse:
 class ScaledReverse(ScaledProgram):
     """All marginals of a homogenized program without determinants, over scaled numbers: a reverse pass by adjoints."""
 
-    def __init__(self, float64: Float64):
-        program = schedule(reverse(float64.program).expect(*ARITHMETIC))
+    def __init__(self, float64: Float64, program: Program):
+        program = schedule(program)
         super().__init__(float64, program, result_slots(program))
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:
