@@ -45,7 +45,8 @@ import numpy as np
 
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.evaluate.direct import Float64, Scaled
-from pgcc.ir.circuit import Circuit
+from pgcc.ir.blocks import find_blocks, find_outs
+from pgcc.ir.circuit import Circuit, from_flat
 from pgcc.ir.facts import multiplications
 from pgcc.ir.node import Node
 from pgcc.kernels.policy import tier
@@ -119,13 +120,13 @@ IF_DECOMPOSABLE = [
           "evaluates the program over scaled numbers m·2^(256·e), which do not overflow"),
     Stage("exact", "homogenized", partial(Exact, homogeneous=True),
           "evaluates the circuit in ball arithmetic (midpoint ± radius, of any precision) and in rationals"),
-    Stage("reverse", "float64", "pgcc.evaluate.all_marginals:find_reverse",
+    Stage("reverse", "float64 outs", "pgcc.evaluate.all_marginals:find_reverse",
           "the reverse pass: derivatives with respect to every leaf, condensed, in float64"),
     Stage("reverse_zeros", "reverse", "pgcc.evaluate.all_marginals:find_reverse_zeros",
           "which derivatives are exactly 0, by bits"),
     Stage("scaled_reverse", "float64 reverse", "pgcc.evaluate.all_marginals:find_scaled_reverse",
           "the reverse pass over scaled numbers"),
-    Stage("one_by_one", "values", "pgcc.evaluate.all_marginals:OneByOne",
+    Stage("one_by_one", "values outs", "pgcc.evaluate.all_marginals:OneByOne",
           "computes each marginal as a quotient of two values"),
     Stage("counting", "scaled homogenized values_of_part", "pgcc.evaluate.counting:find_counting",
           "evaluates the program over polynomials in t of scaled numbers, with t·z_i for every variable i to count"),
@@ -138,7 +139,7 @@ IF_DECOMPOSABLE = [
 IF_NOT_DECOMPOSABLE = [
     Stage("exact", "circuit degree", lambda circuit, degree: Exact(circuit, False, degree),
           "evaluates the circuit in balls and rationals at one point more than its degree in t, and interpolates"),
-    Stage("one_by_one", "values", "pgcc.evaluate.all_marginals:OneByOne",
+    Stage("one_by_one", "values outs", "pgcc.evaluate.all_marginals:OneByOne",
           "computes each marginal as a quotient of two values"),
     Stage("exact_counting", "exact", "pgcc.evaluate.counting_exact:CountingExact",
           "evaluates the circuit over polynomials in t of balls and rationals, with t·z_i for every variable to count"),
@@ -167,6 +168,10 @@ class Compiled:
         The circuit as it was given.
     decomposable : bool
         Whether no two factors of a product share a variable.
+    blocks : Blocks or None
+        The columns of variables with states, if every term is proved to have one column of each.
+    outs : int array
+        The columns for which being out is a state with a name: marginals say how probable that is, too.
     work, edges : int
         The approximate number of multiplications per row, and the number of edges, of the stage "circuit".
     seconds : dict
@@ -189,6 +194,9 @@ class Compiled:
         self.given, self.validate = circuit, validate
         self.seconds: dict[str, float] = {}
         self._make(FOR_ANY_CIRCUIT[0])  # before it is known which stages there are
+        self.blocks, self.outs = find_blocks(self.circuit), find_outs(self.circuit)
+        if self.circuit.domains and self.blocks is None:
+            self.circuit = from_flat(self.circuit._flat, tuple(self.circuit.variables))  # plain columns
         self.work, self.edges = multiplications(self.circuit), self.circuit.edges
         self.decomposable = self.circuit._overlap is None  # no two factors of a product share a variable
         if validate and not self.decomposable:
@@ -417,6 +425,8 @@ def climb(ladder: Sequence[Rung], compiled: Any, rows: Any, rtol: float, *extra:
     """
     answers: Any = None
     used: dict[str, int] = {}
+    blocks = getattr(compiled, "blocks", None)
+    rows = rows if blocks is None else blocks.closed(rows)
     uncertain = np.arange(len(rows))
     for rung in ladder:
         used.setdefault(rung.method, 0)

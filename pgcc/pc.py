@@ -22,12 +22,13 @@ from pgcc.frontend.networkx_graphs import PROBABILISTIC, bernoulli_node, from_gr
 from pgcc.frontend.structure import Offender, Structure, check_literals_only
 from pgcc.frontend.structure import structure as structure_of
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.domains import Domain, Domains
 from pgcc.ir.facts import is_monotone
 from pgcc.ir.interpret import evaluate
 from pgcc.ir.node import ONE, Node, const, var, weighted_sum
 from pgcc.ir.node import product as product_node
 from pgcc.ir.numbers import Number, as_number, is_number, reciprocal
-from pgcc.ir.operands import check_decomposable
+from pgcc.ir.operands import check_decomposable, nonnegative
 from pgcc.ir.printer import describe
 from pgcc.locks import cached_property
 from pgcc.passes.homogenize import homogenize, smooth
@@ -42,6 +43,7 @@ __all__ = [
     "Smoothing",
     "Structure",
     "bernoulli",
+    "categorical",
     "mixture",
     "neg",
     "pos",
@@ -219,7 +221,7 @@ class PC(KnowsOtherWords):
         >>> (pc.pos("a") / 4 + pc.neg("a") / 2).evaluate({"a": 1})
         Fraction(1, 4)
         """
-        values = {name: _value(assignment, name) for name in self.literals.scopes.names}
+        values = _codes(assignment, self.literals)
         point = self.literals.rewrite(lambda node: const(int(values[node.name] != node.is_complement)))
         return evaluate(Circuit(point), {})
 
@@ -454,6 +456,39 @@ def bernoulli(name: str, p: Any) -> PC:
     return PC(bernoulli_node(name, p))
 
 
+def categorical(name: str, probabilities: Mapping[Any, Any]) -> PC:
+    """A variable with states: the sum Σ p_s · [it is in state s].
+
+    Parameters
+    ----------
+    name : str
+        The variable.
+    probabilities : dict
+        The probability of every state. They need not add up to 1: {"sun": 1, "rain": 0, "snow": 0} is the literal of
+        the state "sun".
+
+    See Also
+    --------
+    pgcc.pc.bernoulli : a variable that is 1 with probability p
+    pgcc.Circuit.with_states : say which variables of a polynomial are states of one variable
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> weather = pgcc.pc.categorical("weather", {"sun": "0.6", "rain": "0.3", "snow": "0.1"})
+    >>> weather.evaluate({"weather": "rain"})
+    Fraction(3, 10)
+    """
+    if not isinstance(probabilities, Mapping):
+        raise CircuitError(
+            f"the probabilities of {name!r} are a dict from states to numbers, not {brief(probabilities)}"
+        )
+    domain = Domain.of(name, probabilities)
+    weights = [nonnegative(p, f"Pr({name} = {state})") for state, p in probabilities.items()]
+    leaves = map(domain.leaf, range(len(weights)))
+    return PC(weighted_sum(weights, leaves), Domains({name: domain}))
+
+
 def true() -> PC:
     """The circuit without variables whose value is always 1.
 
@@ -586,9 +621,14 @@ def to_pc(circuit: Circuit) -> PC:
     return (PC if full.facts.monotone else SignedPC)._of(full)
 
 
-def _value(assignment: Mapping[str, int], name: str) -> bool:
-    try:
-        return {0: False, 1: True}[assignment[name]]
-    except (KeyError, TypeError):
-        found = f"is {assignment[name]!r}, not 0 or 1" if name in assignment else "has no value"
-        raise EvidenceError(f"variable {name!r} {found}") from None
+def _codes(assignment: Mapping[str, Any], literals: Circuit) -> dict[str, bool]:
+    """Whether each column is in."""
+    codes: dict[str, bool] = {}
+    used = set(literals.scopes.names)
+    for name, domain in (literals.domains or Domains.plain(literals.variables)).items():
+        if name in used:
+            if name not in assignment:
+                raise EvidenceError(f"variable {name!r} has no value")
+            state = domain.number(assignment[name], f"variable {name!r}")
+            codes |= {column: i == state for i, column in enumerate(domain.columns) if column}
+    return codes

@@ -30,11 +30,11 @@ _LANES = 2 * STEP
 _QUERIES, _MOST_BYTES = 1 << 13, 1 << 26
 
 
-def find_reverse(float64: Float64) -> Reverse | StagedMarginals | None:
+def find_reverse(float64: Float64, outs: np.ndarray) -> Reverse | StagedMarginals | None:
     """The reverse pass in float64; None if there are determinants that it cannot differentiate (`has_partials`)."""
     if not float64.program.has_det:
-        return Reverse(float64.program)
-    if not has_partials(float64.program):
+        return Reverse(float64.program, outs)
+    if len(outs) or not has_partials(float64.program):
         return None
     assert float64.staged is not None
     return StagedMarginals(float64.staged)
@@ -53,19 +53,28 @@ def find_reverse_zeros(reverse: Reverse | StagedMarginals | None) -> Zeros | Non
 
 def find_scaled_reverse(float64: Float64, reverse: Reverse | StagedMarginals | None) -> ScaledReverse | None:
     """The reverse pass over scaled numbers; None if there are determinants."""
-    return ScaledReverse(float64, reverse.program) if isinstance(reverse, Reverse) else None
+    return ScaledReverse(float64, reverse.program, reverse.outs) if isinstance(reverse, Reverse) else None
+
+
+def with_outs(evidence: np.ndarray, outs: np.ndarray) -> np.ndarray:
+    """Rows of codes, with a further column for each of `outs`: 1 where it is out, 0 where it is in."""
+    codes = evidence[:, outs]
+    return np.hstack([evidence, np.where(codes < 0, codes, 1 - codes)]) if len(outs) else evidence
 
 
 class Reverse:
-    """All marginals of a homogenized program without determinants (as `lower` makes it), in float64."""
+    """All marginals of a homogenized program without determinants (as `lower` makes it), in float64.
 
-    def __init__(self, program: Program):
-        self.forward = program
+    outs : the variables for which the probability of being out is wanted, too, after those of all variables.
+    """
+
+    def __init__(self, program: Program, outs: np.ndarray):
+        self.forward, self.outs = program, outs
 
     @cached_property
     def program(self) -> Program:
         """The reverse pass, which computes joint probabilities and the root."""
-        return reverse(self.forward).expect(*ARITHMETIC)
+        return reverse(self.forward, self.outs.tolist()).expect(*ARITHMETIC)
 
     @cached_property
     def _loop(self) -> Loop:
@@ -75,23 +84,25 @@ class Reverse:
         """Posteriors for int8 rows of evidence (1, 0, −1)."""
         certificate = self._loop.certificate
         floor = np.full(len(evidence), certificate.floor)
-        read, found = self._loop.values(evidence)[:, : len(evidence)], Posteriors.empty(*evidence.shape)
-        read_posteriors(read, evidence, self.forward.signed, certificate.gamma, floor, rtol, found)
+        asked = with_outs(evidence, self.outs)
+        read, found = self._loop.values(evidence)[:, : len(evidence)], Posteriors.empty(*asked.shape)
+        read_posteriors(read, asked, self.forward.signed, certificate.gamma, floor, rtol, found)
         return found
 
 
 class ScaledReverse(ScaledProgram):
     """All marginals of a homogenized program without determinants, over scaled numbers: a reverse pass by adjoints."""
 
-    def __init__(self, float64: Float64, program: Program):
-        program = schedule(program)
+    def __init__(self, float64: Float64, program: Program, outs: np.ndarray):
+        self.outs, program = outs, schedule(program)
         super().__init__(float64, program, result_slots(program))
 
     def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:
         """Posteriors for int8 rows of evidence (1, 0, −1)."""
-        found, floor = Posteriors.empty(*evidence.shape), np.zeros(len(evidence))
-        read = self._near_one(*self.run(evidence, rtol), evidence.shape[1])
-        read_posteriors(read, evidence, self.float64.program.signed, self.gamma, floor, rtol, found)
+        asked = with_outs(evidence, self.outs)
+        found, floor = Posteriors.empty(*asked.shape), np.zeros(len(evidence))
+        read = self._near_one(*self.run(evidence, rtol), asked.shape[1])
+        read_posteriors(read, asked, self.float64.program.signed, self.gamma, floor, rtol, found)
         return found
 
     @staticmethod
@@ -117,15 +128,15 @@ class OneByOne:
         g of int8 rows of evidence, to a relative error.
     """
 
-    def __init__(self, values: Callable[[np.ndarray, float], Values]):
-        self._values = values
+    def __init__(self, values: Callable[[np.ndarray, float], Values], outs: np.ndarray):
+        self._values, self._outs = values, outs
 
     def evaluate(self, evidence: np.ndarray, rtol: float, known: Posteriors | None = None) -> Posteriors:
         """Posteriors for int8 rows of evidence (1, 0, −1); those that are `known` to be certain are kept.
 
         NaN where a value is negative, because the polynomial is no distribution.
         """
-        found = Posteriors.unknown(evidence) if known is None else known
+        found = Posteriors.unknown(with_outs(evidence, self._outs)) if known is None else known
         step = max(1, _QUERIES // max(1, evidence.shape[1]))
         for first in range(0, len(evidence), step):
             rows = slice(first, first + step)
@@ -141,9 +152,11 @@ class OneByOne:
         for first in range(0, len(where), step):
             row, variable = where[first : first + step].T
             queries = codes[row]
-            asked = np.arange(len(queries)), variable
-            contradicted = queries[asked] == 0
-            queries[asked] = np.where(contradicted, 0, 1)
+            n = codes.shape[1]
+            column = np.append(np.arange(n), self._outs)[variable]
+            asked, code = (np.arange(len(queries)), column), np.where(variable < n, 1, 0)
+            contradicted = queries[asked] == 1 - code
+            queries[asked] = np.where(contradicted, 1 - code, code)
             joint = self._values(queries, budget.of_quotient(rtol))
             found.numbers[row, variable] = np.where(contradicted, 0.0, shares(joint, base[row]))
         found.certain[:] = True

@@ -15,6 +15,7 @@ from typing import Any
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, SemanticsError, brief, plural
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.domains import joined, kept_columns
 from pgcc.ir.interpret import evaluate
 from pgcc.ir.node import ONE, Node, Op, is_size, var
 from pgcc.ir.numbers import Number, as_number, nearest_float, one_minus
@@ -22,7 +23,7 @@ from pgcc.ir.operands import check_circuit, check_disjoint, need_sequence, new_n
 from pgcc.ir.scopes import members
 from pgcc.ir.spelling import display_text
 from pgcc.passes.building import product_of, sum_of
-from pgcc.passes.compose import add
+from pgcc.passes.compose import add, refuse_states
 from pgcc.passes.total import TOLERANCE, is_one, positive_total, quotient
 
 # -- mixtures and products -----------------------------------------------------------------------------------
@@ -156,8 +157,7 @@ def product(circuits: Iterable[Circuit]) -> Circuit:
 
 
 def _multiplied(parts: Sequence[Circuit]) -> Circuit:
-    names = [name for part in parts for name in part.variables]
-    return Circuit(product_of([part.root for part in parts]), names)
+    return Circuit(product_of([part.root for part in parts]), joined([part.variables for part in parts]))
 
 
 def _circuits(circuits: Iterable[Circuit], what: str) -> list[Circuit]:
@@ -217,6 +217,8 @@ def superpose(circuits: Iterable[Circuit]) -> Circuit:
     shared = {name: of for name, of in owners.items() if len(of) > 1}
     if not shared:
         return _multiplied(parts)
+    for part in parts:
+        refuse_states(part, shared, "superpose")
     with collector_paused():
         split = [_split(part, shared) for part in parts]
         free: list[Node] = []
@@ -232,7 +234,8 @@ def superpose(circuits: Iterable[Circuit]) -> Circuit:
                 split[bound[0]].added[name] = p
             else:
                 free.append(sum_of([(p, var(name)), (one_minus(p), ONE)]))
-        return Circuit(product_of([*(one.root() for one in split), *free]), list(owners))
+        columns = kept_columns(owners, *(part.variables for part in parts))
+        return Circuit(product_of([*(one.root() for one in split), *free]), columns)
 
 
 @dataclass
@@ -265,7 +268,8 @@ def _split(circuit: Circuit, shared: Iterable[str]) -> _Split:
         if not 0 <= zero <= one or not one:
             raise SemanticsError(f"the factor {Circuit(factor)} is no distribution of {name!r}, nor a multiple of one")
         alone[name], scale = 1 - zero / one, scale * one
-    return _Split(Circuit(product_of(kept), [v for v in circuit.variables if v not in alone]), scale, alone)
+    rest = kept_columns([v for v in circuit.variables if v not in alone], circuit.variables)
+    return _Split(Circuit(product_of(kept), rest), scale, alone)
 
 
 def _factors(circuit: Circuit) -> tuple[Fraction, list[Node]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, EvidenceError, KnowsOtherWords, plural
+from pgcc.ir.domains import Domain, Domains, as_columns, domains_of, joined
 from pgcc.ir.facts import Facts, find_facts, find_overlap
 from pgcc.ir.flat import Entry, Flat, make_nodes
 from pgcc.ir.names import hint
@@ -76,7 +77,7 @@ class Circuit(KnowsOtherWords):
             raise CircuitError(f"the root of a circuit is a node, not {type(root).__name__}")
         self.root = root
         self._operands: tuple[Circuit, ...] = ()
-        self._variables: tuple[str, ...] | None = tuple(self._used) if variables is None else tuple(variables)
+        self._variables: tuple[str, ...] | None = as_columns(self._used if variables is None else variables)
         if variables is not None:
             self._check_variables(self._used)
 
@@ -89,11 +90,27 @@ class Circuit(KnowsOtherWords):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """All variables, in the order of the columns of your data."""
+        """All variables of the polynomial; of a variable with states, its columns (see `domains`)."""
         if self._variables is None:
             self._variables = _variables_of(self)
             self._operands = ()
         return self._variables
+
+    @property
+    def domains(self) -> Domains | None:
+        """The states of every variable, and the columns that show them; None if all variables are plain binary ones.
+
+        See Also
+        --------
+        pgcc.Circuit.with_states : say which variables of the polynomial are states of one variable
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.parse("0.4*a + 0.6").domains is None
+        True
+        """
+        return domains_of(self.variables)
 
     def _check_variables(self, used: Iterable[str]) -> None:
         known = set(self.variables)
@@ -125,9 +142,9 @@ class Circuit(KnowsOtherWords):
 
     @cached_property
     def scopes(self) -> Scopes:
-        """Which variables each node depends on."""
+        """Which variables each node depends on: a variable with states is one variable."""
         with collector_paused():
-            return Scopes(self._flat)
+            return Scopes(self._flat, unit={} if self.domains is None else self.domains.unit)
 
     @cached_property
     def _overlap(self) -> tuple[Node, str] | None:
@@ -255,7 +272,7 @@ class Circuit(KnowsOtherWords):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Circuit):
             return NotImplemented
-        return self.root is other.root and self.variables == other.variables
+        return self.root is other.root and self.variables == other.variables and self.domains == other.domains
 
     def __hash__(self) -> int:
         return hash((self.root, self.variables))
@@ -276,11 +293,46 @@ class Circuit(KnowsOtherWords):
         --------
         pgcc.Circuit.restrict : keep some variables and sum out the rest
         """
-        unknown = [name for name in names if name not in self.variables]
+        domains = self.domains or Domains.plain(self.variables)
+        unknown = [name for name in names if name not in domains]
         if unknown:
-            raise CircuitError(f"cannot rename {unknown[0]!r}{hint(unknown[0], self.variables)}")
-        renamed = [names.get(v, v) for v in self.variables]
-        return Circuit(self.rewrite(lambda node: var(names.get(node.name, node.name), node.is_complement)), renamed)
+            raise CircuitError(f"cannot rename {unknown[0]!r}{hint(unknown[0], domains)}")
+        renamed = domains.renamed(names)
+        column = dict(zip(domains.columns, renamed.columns, strict=True))
+        return Circuit(self.rewrite(lambda node: var(column[node.name], node.is_complement)), renamed)
+
+    def with_states(self, states: Mapping[str, Iterable[Any]]) -> Circuit:
+        """The same circuit, some of whose variables are said to be the states of one variable.
+
+        A variable with states is a *block* of columns of which exactly one is in. The column of the state ``s`` of
+        ``v`` is called ``v=s``. A variable with two states has one column, ``v``, which is in if the state is "yes"
+        or the like, or else the second; and one with a single state has none.
+
+        Parameters
+        ----------
+        states : dict
+            For each variable, its states: different labels, which are text or numbers.
+
+        See Also
+        --------
+        pgcc.pc.categorical : a variable with states as a probabilistic circuit
+        pgcc.parse : text can say so itself
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> g = pgcc.parse('0.5*"w=sun" + 0.3*"w=rain" + 0.2*"w=snow"').with_states({"w": ["sun", "rain", "snow"]})
+        >>> g.domains
+        <Domains: w in {sun, rain, snow}>
+        """
+        known = self.domains or Domains.plain(self.variables)
+        new = Domains.of(states)
+        owner = {column: name for name, domain in new.items() for column in domain.columns if column}
+        merged: dict[str, Domain] = {}
+        for name, domain in known.items():
+            name = owner.get(name, name)
+            merged[name] = new.get(name, domain)
+        return Circuit(self.root, Domains({**merged, **new}))
 
     def rewrite(self, leaf: Any) -> Node:
         """The root node after every variable leaf `node` has been replaced by `leaf(node)`.
@@ -642,13 +694,14 @@ def _from_entries(variables: tuple[str, ...], entries: list[Entry]) -> Circuit:
 def from_flat(flat: Flat, variables: Iterable[str]) -> Circuit:
     """The circuit of flat arrays; its nodes are made when somebody asks for them."""
     circuit = Circuit.__new__(Circuit)
-    circuit._flat, circuit._variables, circuit._operands = flat, tuple(variables), ()
+    circuit._flat, circuit._variables, circuit._operands = flat, as_columns(variables), ()
     return circuit
 
 
 def _variables_of(circuit: Circuit) -> tuple[str, ...]:
     """The variables of all operands, left to right. The loop visits each operand once, however often it was used."""
     names: dict[str, None] = {}
+    with_states: list[tuple[str, ...]] = []
     seen: set[int] = set()
     stack = [circuit]
     while stack:
@@ -658,9 +711,12 @@ def _variables_of(circuit: Circuit) -> tuple[str, ...]:
         seen.add(id(part))
         if part._variables is None:
             stack.extend(reversed(part._operands))
-        else:
+        elif domains_of(part._variables) is None:
             names.update(dict.fromkeys(part._variables))
-    return tuple(names)
+        else:
+            with_states += [tuple(names), part._variables]
+            names = {}
+    return joined([*with_states, tuple(names)]) if with_states else tuple(names)
 
 
 def _number(value: Any) -> Term:

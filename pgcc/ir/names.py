@@ -36,7 +36,7 @@ def find_variable(name: Any, known: Mapping[str, Any] | Collection[str]) -> str 
     return turned.pop() if len(turned) == 1 else None
 
 
-def hint(name: Any, known: Collection[str]) -> str:
+def hint(name: Any, known: Collection[str], kind: str = "variables") -> str:
     """What to say after "unknown variable": the nearest name there is, or which ones there are.
 
     >>> hint("rian", ["rain", "wet"]), hint("snow", ["rain", "wet"])
@@ -45,7 +45,7 @@ def hint(name: Any, known: Collection[str]) -> str:
     near = difflib.get_close_matches(str(name), known, 1) if len(known) < _MOST_COMPARED else []
     if near:
         return f": did you mean {near[0]!r}?"
-    return f": the variables are {some(known)}" if known else ": there are no variables"
+    return f": the {kind} are {some(known)}" if known else f": there are no {kind}"
 
 
 def some(names: Collection[str]) -> str:

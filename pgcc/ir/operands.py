@@ -8,6 +8,7 @@ from typing import Any
 from pgcc.arrays import as_array
 from pgcc.errors import CircuitError, PgccError, SemanticsError, brief, plural
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.domains import Domains
 from pgcc.ir.names import default_names, hint
 from pgcc.ir.node import var
 from pgcc.ir.numbers import Number, as_number
@@ -53,21 +54,24 @@ def check_decomposable(
         raise error(message.format(f"two factors of {describe(node)} share {name!r}"))
 
 
-def list_variables(circuit: Circuit, names: Iterable[str] | None, verb: str) -> list[str]:
-    """Variables of the circuit, each once; all of them for None."""
+def list_variables(
+    circuit: Circuit, names: Iterable[str] | None, verb: str, error: type[PgccError] = CircuitError
+) -> list[str]:
+    """Variables of the circuit, each once, those with states by their columns; all of them for None."""
     if names is None:
         return list(circuit.variables)
     try:
         listed = [names] if isinstance(names, str) else list(dict.fromkeys(names))
     except TypeError:
         raise CircuitError(f"variables to {verb} are a sequence of names, not {brief(names)}") from None
-    check_known(circuit, listed, verb)
-    return listed
+    check_known(circuit, listed, verb, error)
+    domains = circuit.domains or Domains({})
+    return [c for name in listed for c in (domains[name].columns if name in domains else (name,)) if c]
 
 
 def check_known(circuit: Circuit, names: Iterable[Any], verb: str, error: type[PgccError] = CircuitError) -> None:
     """Refuse names that are no variables of the circuit."""
-    known = set(circuit.variables)
+    known = {*circuit.variables, *(circuit.domains or ())}
     for name in names:
         if name not in known:
             raise error(f"cannot {verb} {name!r}: the circuit has no such variable{hint(name, circuit.variables)}")
@@ -140,6 +144,14 @@ def positive(value: Any, what: str) -> Number:
     number = _number(value)
     if number is None or number <= 0:
         raise CircuitError(f"{what} is {brief(value)}, not a number above 0")
+    return number
+
+
+def nonnegative(value: Any, what: str) -> Number:
+    """A number that is not negative."""
+    number = _number(value)
+    if number is None or number < 0:
+        raise CircuitError(f"{what} is {brief(value)}, not a number that is not negative")
     return number
 
 

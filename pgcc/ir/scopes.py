@@ -8,7 +8,7 @@ variables take a few megabytes. Real circuits have few distinct scopes, so union
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 import numpy as np
 
@@ -122,6 +122,8 @@ class Scopes:
         The circuit.
     only : set of str, optional
         Track these variables alone; the others are in no scope.
+    unit : mapping, optional
+        Variables that count as one: for each, the name of what it is a part of.
 
     Attributes
     ----------
@@ -134,19 +136,21 @@ class Scopes:
         (f_i, y_i). True for all other nodes.
     """
 
-    def __init__(self, flat: Flat, only: Set[str] | None = None):
+    def __init__(self, flat: Flat, only: Set[str] | None = None, unit: Mapping[str, str] | None = None):
         self._flat = flat
         self.distinct: list[Scope] = [EMPTY]
         self._number: dict[Scope, int] = {EMPTY: 0}
         self._unions: dict[tuple[int, int], tuple[int, bool]] = {}
         index: dict[str, int] = {}
+        unit = unit or {}
         self.of: list[int] = []
         self.disjoint: list[bool] = []
         known: dict[tuple[int, tuple[int, ...]], tuple[int, bool]] = {}  # by operation and scopes of the children
         at, start, child = self.of.__getitem__, flat.start.tolist(), flat.child.tolist()
         for i, op in enumerate(flat.op.tolist()):
             if op == Op.VAR and (only is None or flat.data[i][0] in only):
-                member = index.setdefault(flat.data[i][0], len(index))
+                name = flat.data[i][0]
+                member = index.setdefault(unit.get(name, name), len(index))
                 found = self.number((member, member + 1)), True
             else:
                 key = op, tuple(map(at, child[start[i] : start[i + 1]]))

@@ -18,6 +18,7 @@ from typing import Any
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, SemanticsError, brief
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.domains import kept_columns
 from pgcc.ir.node import ONE, Node, Op, var, weighted_sum
 from pgcc.ir.numbers import Number, one_minus
 from pgcc.ir.operands import (
@@ -58,7 +59,8 @@ def compose(circuit: Circuit, leaves: Mapping[str, Circuit]) -> Circuit:
         return ONE if node.is_complement else leaves[node.name].root
 
     with collector_paused():
-        return Circuit(circuit.rewrite(leaf_of), names)
+        columns = kept_columns(names, circuit.variables, *(leaf.variables for leaf in leaves.values()))
+        return Circuit(circuit.rewrite(leaf_of), columns)
 
 
 # -- thinning and tilting ------------------------------------------------------------------------------------
@@ -67,6 +69,7 @@ def compose(circuit: Circuit, leaves: Mapping[str, Circuit]) -> Circuit:
 def thin(circuit: Circuit, p: Any) -> Circuit:
     """`Circuit.thin`: z becomes p·z + (1 − p)·ȳ."""
     kept = _per_variable(circuit, p, "Pr({} stays)", probability)
+    refuse_states(circuit, kept, "thin")
     literals = {node.name for node in circuit.order if node.op is Op.VAR and node.is_complement}
 
     def leaf(node: Node) -> Node:
@@ -100,6 +103,7 @@ def tilt(circuit: Circuit, weights: Mapping[str, Any]) -> Circuit:
 def complement(circuit: Circuit, names: Iterable[str] | None = None) -> Circuit:
     """`Circuit.complement`: Π z_i · g(1/z), with a complement ȳ_i (which is 1) wherever a variable is out."""
     swapped = set(list_variables(circuit, names, "swap"))
+    refuse_states(circuit, swapped, "swap")
 
     def leaf(node: Node) -> Node:
         return var(node.name, not node.is_complement) if node.name in swapped else node
@@ -134,12 +138,20 @@ def _with_literals(circuit: Circuit, leaf: Any, why: str) -> Circuit:
         return Circuit(homogenize(circuit).rewrite(leaf), circuit.variables)
 
 
+def refuse_states(circuit: Circuit, columns: Iterable[str], verb: str) -> None:
+    """Refuse columns of variables with states: one that was in would not be, or not alone."""
+    shown = {c: name for name, d in (circuit.domains or {}).items() if not d.is_plain for c in d.columns}
+    for column in columns:
+        if column in shown:
+            raise CircuitError(f"cannot {verb} {shown[column]!r}: it has states, and is neither in nor out")
+
+
 def restrict(circuit: Circuit, names: Iterable[str]) -> Circuit:
     """`Circuit.restrict`."""
     kept = list_variables(circuit, names, "keep")
     held = set(kept)
     rest = circuit.marginalize([name for name in circuit.variables if name not in held])
-    return Circuit(rest.root, kept)
+    return Circuit(rest.root, kept_columns(kept, circuit.variables))
 
 
 def _per_variable(circuit: Circuit, given: Any, what: str, read: Any) -> dict[str, Number]:

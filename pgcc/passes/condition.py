@@ -15,8 +15,9 @@ from collections.abc import Iterable, Mapping
 from pgcc.collector import collector_paused
 from pgcc.errors import EvidenceError
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.domains import Domains, kept_columns
 from pgcc.ir.node import ONE, ZERO, Node
-from pgcc.ir.operands import check_known
+from pgcc.ir.operands import list_variables
 from pgcc.passes.pipeline import simplify
 from pgcc.passes.simplify import fold
 from pgcc.passes.sizes import component
@@ -30,7 +31,7 @@ def condition(circuit: Circuit, observed: Mapping[str, int]) -> Circuit:
     """
     ins = {name for name, value in observed.items() if value == 1}
     outs = observed.keys() - ins
-    rest = [name for name in circuit.variables if name not in observed]
+    rest = (circuit.domains or Domains.plain(circuit.variables)).given(observed)
     if not observed:
         return simplify(circuit)
     with collector_paused():
@@ -40,9 +41,8 @@ def condition(circuit: Circuit, observed: Mapping[str, int]) -> Circuit:
 
 def marginalize(circuit: Circuit, names: Iterable[str]) -> Circuit:
     """`Circuit.marginalize`, of any circuit: z = 1 for the variables that are named."""
-    gone = dict.fromkeys([names] if isinstance(names, str) else names, ONE)
-    check_known(circuit, gone, "sum out", EvidenceError)
-    rest = [name for name in circuit.variables if name not in gone]
+    gone = dict.fromkeys(list_variables(circuit, names, "sum out", EvidenceError), ONE)
+    rest = kept_columns([name for name in circuit.variables if name not in gone], circuit.variables)
     with collector_paused():
         return simplify(Circuit(_substitute(circuit, gone).root, rest))
 

@@ -7,6 +7,9 @@
 The result agrees with g at ȳ = 1, and any marginal is then one evaluation at numbers: (z_i, ȳ_i) = (1, 0), (0, 1),
 (1, 1) for observed 1, observed 0, free.
 
+A variable with states of three columns or more (see `pgcc.ir.domains`) is one variable here: if every term has one of
+its columns, as it should, no factor is missing.
+
 *Smooth*: the factor is z_i + ȳ_i, which says "either value". That is what a variable means that a probabilistic circuit
 (over literals z_i, ȳ_i) does not mention.
 
@@ -40,7 +43,13 @@ def homogenize(circuit: Circuit) -> Circuit:
     >>> print(homogenize(pgcc.parse("0.4*a*b + 0.6")))
     2/5*a*b + 3/5*~a*~b
     """
-    return _padded(circuit, lambda build, name: build.var(name, complement=True))
+
+    def out(build: FlatBuilder, name: str) -> int:
+        if circuit.domains and name not in circuit.variables:
+            raise CircuitError(f"a term has no state of {name!r}: exactly one state of it must be in every term")
+        return build.var(name, complement=True)
+
+    return _padded(circuit, out)
 
 
 def smooth(circuit: Circuit) -> Circuit:
@@ -52,9 +61,13 @@ def smooth(circuit: Circuit) -> Circuit:
     >>> print(smooth(pgcc.parse("0.4*a*b + 0.6*~a")))
     2/5*a*b + 3/5*~a*(b + ~b)
     """
-    return _padded(
-        circuit, lambda build, name: build.weighted_sum((1, 1), (build.var(name), build.var(name, complement=True)))
-    )
+
+    def either(build: FlatBuilder, name: str) -> int:
+        states = circuit.domains[name].columns if circuit.domains and name not in circuit.variables else (name, None)
+        leaves = [build.var(column or name, complement=column is None) for column in states]
+        return build.weighted_sum((1,) * len(leaves), leaves)
+
+    return _padded(circuit, either)
 
 
 def _padded(circuit: Circuit, factor: Callable[[FlatBuilder, str], int]) -> Circuit:
@@ -79,7 +92,9 @@ class Fillers:
         check_decomposable(circuit)
         self.scopes, self._factor, self._product = circuit.scopes, factor, product
         occurring = set(self.scopes.names)
-        self.names = [*self.scopes.names, *(v for v in circuit.variables if v not in occurring)]
+        unit = circuit.domains.unit if circuit.domains else {}
+        units = dict.fromkeys(unit.get(column, column) for column in circuit.variables)
+        self.names = [*self.scopes.names, *(name for name in units if name not in occurring)]
         self._everything = self.scopes.number(from_intervals([(0, len(self.names))] if self.names else []))
         self._absent: dict[Scope, int] = {}
         self._missing: dict[tuple[int, int], int | None] = {}

@@ -15,6 +15,7 @@ for an unobserved X_i: all marginals from one pass.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,14 +40,16 @@ class Terms:
     weight: np.ndarray
 
 
-def reverse(program: Program) -> Program:
+def reverse(program: Program, outs: Sequence[int] = ()) -> Program:
     """Values and adjoints of a program, in slots of their own.
+
+    outs : variables for which Pr(evidence, X_i = 0) is wanted, too.
 
     The children of its determinants must have no negative numbers, so that the magnitude of a child f is f, and their
     complements y must depend on no variable z (see `variables_in_complements`). A determinant D adds D'·∂D/∂f to the
     adjoint of child f, and likewise for magnitudes. The arguments of the last instruction are the slots of all results
-    (`result_slots`): Pr(evidence, X_i = 1) for every variable i, and the root; then their magnitudes if the program is
-    signed.
+    (`result_slots`): Pr(evidence, X_i = 1) for every variable i, Pr(evidence, X_i = 0) for those of `outs`, and the
+    root; then their magnitudes if the program is signed.
 
     Examples
     --------
@@ -61,7 +64,7 @@ def reverse(program: Program) -> Program:
     writer = _Reverse(forward)
     writer.differentiate_by_inside()
     roots = [forward.value, forward.magnitude] if forward.signed else [forward.value]
-    return writer.finish([slot for root in roots for slot in (*writer.joints(root), root)])
+    return writer.finish([slot for root in roots for slot in (*writer.joints(root, outs), root)])
 
 
 def variables_in_complements(program: Program) -> bool:
@@ -228,18 +231,22 @@ class _Reverse:
         columns = (np.full(k, at), children, first + np.arange(k), np.full(k, -1))
         self.determinants = Terms(*map(np.append, (known.of, known.x, known.y, known.weight), columns))
 
-    def joints(self, root: int) -> list[int]:
-        """Slots of ∂root/∂z_i for every variable i: Σ b·l' over the leaves l = a·ȳ_i + b·z_i."""
+    def joints(self, root: int, outs: Sequence[int]) -> list[int]:
+        """Slots of ∂root/∂z_i for every variable i: Σ b·l' over the leaves l = a·ȳ_i + b·z_i; and of ∂root/∂ȳ_i."""
         program, adjoint = self.program, self.adjoints(root)
         slots, numbers = program.leaves
-        read: list[list[int]] = [[] for _ in range(program.n_variables)]
-        weights: list[list[Number]] = [[] for _ in range(program.n_variables)]
+        results = program.n_variables + len(outs)
+        place = {v: program.n_variables + i for i, v in enumerate(outs)}
+        read: list[list[int]] = [[] for _ in range(results)]
+        weights: list[list[Number]] = [[] for _ in range(results)]
         columns = (adjoint[slots], program.leaf_variable[numbers], numbers)
         for above, v, leaf in zip(*(column.tolist() for column in columns), strict=True):
-            b = program.leaf_numbers[leaf][1]
-            if v >= 0 and above >= 0 and b != 0:
-                read[v].append(above)
-                weights[v].append(b)
+            if v >= 0 and above >= 0:
+                a, b = program.leaf_numbers[leaf]
+                for to, number in ((v, b), (place.get(v, -1), a)):
+                    if to >= 0 and number != 0:
+                        read[to].append(above)
+                        weights[to].append(number)
         return list(map(self.builder.sum, read, weights))
 
     def adjoints(self, root: int, constants: bool = False) -> np.ndarray:

@@ -55,7 +55,7 @@ class Zeros:
         The roots are the joint probabilities of each variable with the evidence, and that of the evidence.
         """
         zero = self.find(evidence)
-        joint, known.impossible = zero[:, :-1] & (evidence < 0), zero[:, -1]
+        joint, known.impossible = zero[:, :-1] & ~known.certain, zero[:, -1]
         known.numbers[joint] = 0.0
         known.certain |= joint | known.impossible[:, None]
         return known

@@ -270,7 +270,7 @@ def test_evaluate_wants_every_variable():
     one = pos("a") * pos("b")
     with pytest.raises(EvidenceError, match="'b' has no value"):
         one.evaluate({"a": 1})
-    with pytest.raises(EvidenceError, match="'b' is -1, not 0 or 1"):
+    with pytest.raises(EvidenceError, match="'b' is -1"):
         one.evaluate({"a": 1, "b": -1})
 
 

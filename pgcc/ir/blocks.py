@@ -1,0 +1,90 @@
+"""Blocks: columns of which exactly one is in, because they show the states of one variable (`pgcc.ir.domains`).
+
+Where every term of a circuit is seen to have exactly one column of each block, z is enough: g(z) at z = 1 for the
+states that are possible, and 0 for the others, is the probability of evidence. No factor ȳ is needed for a block. In
+return, the codes of a block have to say all that they imply: where a column is 1, the others are 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.domains import Domains
+from pgcc.ir.facts import find_uneven_sums, is_monotone
+from pgcc.ir.scopes import Scope, as_bits
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks of a circuit's columns; a column that is in none is a block of its own.
+
+    Attributes
+    ----------
+    first : int array
+        The first column of every block.
+    block : int array
+        The block of every column.
+    """
+
+    first: np.ndarray
+    block: np.ndarray
+
+    def closed(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of codes with all that they imply: 0 beside a 1, and nothing is possible where two are 1.
+
+        >>> import pgcc
+        >>> blocks = find_blocks(pgcc.pc.categorical("w", {"sun": "1/2", "rain": "1/4", "snow": "1/4"}).to_pgc())
+        >>> blocks.closed(np.array([[-1, 1, -1], [0, -1, -1], [1, 1, -1]], np.int8)).tolist()
+        [[0, 1, 0], [0, -1, -1], [0, 0, 0]]
+        """
+        ones = rows == 1
+        count = np.add.reduceat(ones, self.first, axis=1, dtype=np.int16)
+        shut = (count[:, self.block] > ones) & (rows != 0)
+        return np.where(shut, np.int8(0), rows) if shut.any() else rows
+
+
+def find_blocks(circuit: Circuit) -> Blocks | None:
+    """The blocks of a circuit, if its structure shows that exactly one column of each is in; None otherwise.
+
+    (Only of circuits without negative numbers and determinants: others are searched for negative coefficients column by
+    column.)
+    """
+    if not circuit.domains or not has_one_state(circuit) or not all(map(is_monotone, circuit.order)):
+        return None
+    sizes = [len(d.columns) if d.is_block else sum(c is not None for c in d.columns) for d in circuit.domains.values()]
+    lengths = np.array([size for size in sizes if size])
+    return Blocks(np.cumsum(lengths) - lengths, np.repeat(np.arange(len(lengths)), lengths))
+
+
+def find_outs(circuit: Circuit) -> np.ndarray:
+    """The columns of variables with two states one of which is that the column is out."""
+    domains = circuit.domains or Domains({})
+    names = {c for domain in domains.values() if not domain.is_plain and None in domain.columns for c in domain.columns}
+    return np.array([i for i, name in enumerate(circuit.variables) if name in names], np.int64)
+
+
+def has_one_state(circuit: Circuit) -> bool:
+    """Whether the structure shows that every term has exactly one column of each block.
+
+    Factors have different variables, the terms of every sum have the same blocks, and the root has all of them.
+    """
+    if circuit._overlap is not None or circuit.facts.dets:
+        return False
+    scopes, flat = circuit.scopes, circuit._flat
+    blocks = {name for name, domain in (circuit.domains or {}).items() if domain.is_block}
+    bits = sum(1 << i for i, name in enumerate(scopes.names) if name in blocks)
+    if not blocks <= set(scopes.names) or bits & ~as_bits(scopes.distinct[scopes.of[-1]]):
+        return False
+
+    def of_blocks(scope: Scope) -> int:
+        return as_bits(scope) & bits
+
+    number = [of_blocks(scope) for scope in scopes.distinct]
+    return all(
+        number[scopes.of[c]] == number[scopes.of[i]]
+        for i in find_uneven_sums(circuit).tolist()
+        for c in flat.child[flat.start[i] : flat.start[i + 1]].tolist()
+    )

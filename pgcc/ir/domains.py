@@ -1,0 +1,262 @@
+"""Variables with states: which columns of a circuit show the state of each variable.
+
+A variable with k states is k binary columns of which exactly one is in (*one-hot*), and the polynomial is linear in
+each such block:
+
+    Σ_s Pr(weather = s, …) · z_{weather=s} · …
+
+Two states need only one column, which is in or out; one state needs none. A plain binary variable is one with the
+states 0 and 1. Below this module's readers (`pgcc.data`) nothing knows of states: there are only columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from pgcc.errors import CircuitError, EvidenceError, brief
+from pgcc.ir.names import hint
+from pgcc.ir.node import Node, const, var
+from pgcc.locks import cached_property
+
+Label: TypeAlias = str | int | float | bool
+
+# Of two states, one of these has the column: people count what is "yes".
+_AFFIRMED = frozenset({"1", "1.0", "true", "yes", "y", "t"})
+_DENIED = frozenset({"0", "0.0", "false", "no", "n", "f"})
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The states of a variable, and the columns that show them.
+
+    Attributes
+    ----------
+    states : tuple of str or numbers
+        The labels, all different, also when written as text.
+    columns : tuple of str or None
+        For every state, the column that is in exactly in this state. At most one state has none: all columns are out.
+
+    Examples
+    --------
+    >>> Domain.of("weather", ["sun", "rain", "snow"]).columns
+    ('weather=sun', 'weather=rain', 'weather=snow')
+    >>> Domain.of("smoker", ["yes", "no"]).columns
+    ('smoker', None)
+    """
+
+    states: tuple[Label, ...]
+    columns: tuple[str | None, ...]
+    _index: dict[Any, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        index: dict[Any, int] = {str(state): i for i, state in enumerate(self.states)}
+        index |= {state: i for i, state in enumerate(self.states)}
+        object.__setattr__(self, "_index", index)
+
+    @staticmethod
+    def of(name: str, states: Iterable[Any]) -> Domain:
+        """The domain of a variable, with a column per state for three states or more, one for two, and none for one."""
+        labels = tuple(map(_label, states))
+        texts = [str(label) for label in labels]
+        if not labels:
+            raise CircuitError(f"variable {name!r} has no states")
+        if len(set(texts)) < len(texts):
+            twice = next(label for label, text in zip(labels, texts, strict=True) if texts.count(text) > 1)
+            raise CircuitError(f"variable {name!r} has the state {twice!r} twice")
+        if len(labels) > 2:
+            return Domain(labels, tuple(f"{name}={text}" for text in texts))
+        return Domain(labels, (None,) if len(labels) == 1 else _two_columns(name, texts))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a plain binary variable, whose answers are numbers and not numbers for each state."""
+        return self.states == (0, 1) and type(self.states[0]) is int and self.columns[0] is None
+
+    @property
+    def is_block(self) -> bool:
+        """Whether every state has a column: exactly one of several columns is in."""
+        return None not in self.columns
+
+    @property
+    def affirmed(self) -> int | None:
+        """The number of the state that means yes, if it has two of which one does."""
+        texts = [str(state).lower() for state in self.states]
+        return next((i for i, text in enumerate(texts) if text in _AFFIRMED), None) if len(texts) == 2 else None
+
+    def leaf(self, state: int) -> Node:
+        """The literal of a state, by its number: its column, or that the only other state's column is out."""
+        column = self.columns[state]
+        if column is not None:
+            return var(column)
+        others = [one for one in self.columns if one is not None]
+        if len(others) > 1:
+            raise CircuitError(f"the state {self.states[state]!r} has no leaf: it is that none of {others} is in")
+        return var(others[0], complement=True) if others else const(1)
+
+    def number(self, label: Any, where: str) -> int:
+        """The number of the state with this label; a text means the state that is written so."""
+        found = self._index.get(label) if label.__hash__ else None
+        if found is None and not isinstance(label, str):
+            found = self._index.get(str(label))
+        if found is None:
+            raise EvidenceError(f"{where} is {brief(label)}{hint(label, [*map(str, self.states)], 'states')}")
+        return found
+
+
+def _label(state: Any) -> Label:
+    """A label as a Python object."""
+    state = state.item() if hasattr(state, "item") and not isinstance(state, (str, int, float)) else state
+    if not isinstance(state, (str, int, float)) or state != state:
+        raise CircuitError(f"{brief(state)} is no name of a state: it is a text or a number")
+    return state
+
+
+def _two_columns(name: str, texts: list[str]) -> tuple[str | None, str | None]:
+    """The column of two states: that of the one that means yes, or else of the second."""
+    first = texts[0].lower() in _AFFIRMED or (texts[1].lower() in _DENIED and texts[1].lower() not in _AFFIRMED)
+    return (name, None) if first else (None, name)
+
+
+class Domains(Mapping[str, Domain]):
+    """The variables of a circuit in their order, each with its states and columns.
+
+    Examples
+    --------
+    >>> domains = Domains.of({"weather": ["sun", "rain", "snow"], "wet": ["no", "yes"]})
+    >>> domains
+    <Domains: weather in {sun, rain, snow}, wet in {no, yes}>
+    >>> domains.columns
+    ('weather=sun', 'weather=rain', 'weather=snow', 'wet')
+    """
+
+    def __init__(self, domains: Mapping[str, Domain]):
+        self._domains = dict(domains)
+        self.columns: tuple[str, ...] = tuple(c for domain in self._domains.values() for c in domain.columns if c)
+        if len(set(self.columns)) < len(self.columns):
+            twice = next(c for c in self.columns if self.columns.count(c) > 1)
+            raise CircuitError(f"the column {twice!r} shows states of two variables, or two states: rename one")
+
+    @classmethod
+    def of(cls, states: Mapping[str, Iterable[Any]]) -> Domains:
+        """The domains of variables, from their states."""
+        return cls({name: Domain.of(name, labels) for name, labels in states.items()})
+
+    @classmethod
+    def plain(cls, names: Iterable[str]) -> Domains:
+        """Plain binary variables."""
+        return cls({name: Domain((0, 1), (None, name)) for name in names})
+
+    def __getitem__(self, name: str) -> Domain:
+        return self._domains[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._domains)
+
+    def __len__(self) -> int:
+        return len(self._domains)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._domains.items()))
+
+    def __repr__(self) -> str:
+        return f"<Domains: {', '.join(f'{name} in {_listed(domain)}' for name, domain in self.items())}>"
+
+    @cached_property
+    def unit(self) -> dict[str, str]:
+        """The variable of every column that belongs to a block: the two of them are one variable to `Scopes`."""
+        return {column: name for name, domain in self.items() if domain.is_block for column in domain.columns if column}
+
+    def renamed(self, names: Mapping[str, str]) -> Domains:
+        """The same with other names of variables; their columns are renamed, too."""
+        renamed: dict[str, Domain] = {}
+        for name, domain in self.items():
+            new = names.get(name, name)
+            if new in renamed:
+                raise CircuitError(f"variable {new!r} is listed twice")
+            columns = tuple(c and new + c.removeprefix(name) for c in domain.columns)
+            renamed[new] = replace(domain, columns=columns)
+        return Domains(renamed)
+
+    def given(self, observed: Mapping[str, int]) -> Domains:
+        """What is left once columns are observed: without known variables, and without states that are ruled out."""
+        left: dict[str, Domain] = {}
+        for name, domain in self.items():
+            seen = [observed.get(column, -1) if column else -1 for column in domain.columns]
+            shown = [(s, c) for s, c, code in zip(domain.states, domain.columns, seen, strict=True) if code < 0]
+            if 1 not in seen and (any(c for _, c in shown) or len(shown) == len(seen)):
+                left[name] = Domain(*map(tuple, zip(*shown, strict=True)))
+        return Domains(left)
+
+
+class Columns(tuple[str, ...]):
+    """The columns of a circuit some of whose variables have states: a tuple of names that knows its `domains`."""
+
+    domains: Domains
+
+    def __reduce__(self) -> tuple:
+        return as_columns, (self.domains,)
+
+
+def as_columns(variables: Iterable[str]) -> tuple[str, ...]:
+    """The columns of a circuit: a tuple of names, with domains if some variables have states.
+
+    >>> as_columns(["a", "b"]), as_columns(Domains.of({"c": ["x", "y", "z"]}))
+    (('a', 'b'), ('c=x', 'c=y', 'c=z'))
+    """
+    if isinstance(variables, Columns):
+        return variables
+    if not isinstance(variables, Domains):
+        return tuple(variables)
+    if all(domain.is_plain for domain in variables.values()):
+        return variables.columns
+    columns = Columns(variables.columns)
+    columns.domains = variables
+    return columns
+
+
+def domains_of(columns: tuple[str, ...]) -> Domains | None:
+    """The domains of a circuit's columns; None if they are plain binary variables."""
+    return columns.domains if isinstance(columns, Columns) else None
+
+
+def kept_columns(names: Iterable[str], *sources: tuple[str, ...]) -> tuple[str, ...]:
+    """Some columns of circuits, as those of a new one: a variable of which columns are missing has no states any more.
+
+    >>> weather = as_columns(Domains.of({"w": ["sun", "rain", "snow"]}))
+    >>> domains_of(kept_columns(["a", *weather], weather, ("a", "b")))
+    <Domains: a in {0, 1}, w in {sun, rain, snow}>
+    >>> domains_of(kept_columns(["w=sun", "a"], weather, ("a", "b"))) is None
+    True
+    """
+    left = dict.fromkeys(names)
+    kept: dict[str, Domain] = {}
+    owner = {c: item for d in map(domains_of, sources) if d for item in d.items() for c in item[1].columns if c}
+    for column in left:
+        name, domain = owner.get(column, (column, None))
+        if domain is None or not all(other in left for other in domain.columns if other):
+            name, domain = column, Domain((0, 1), (None, column))
+        kept[name] = domain
+    return as_columns(Domains(kept))
+
+
+def joined(parts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """The columns of several circuits together, each once; a variable in two of them has the same states in both.
+
+    >>> joined([("a", "b"), as_columns(Domains.of({"c": ["x", "y", "z"]})), ("b",)])
+    ('a', 'b', 'c=x', 'c=y', 'c=z')
+    """
+    parts = list(parts)
+    if not any(isinstance(part, Columns) for part in parts):
+        return tuple(dict.fromkeys(column for part in parts for column in part))
+    whole: dict[str, Domain] = {}
+    for part in parts:
+        for name, domain in (domains_of(part) or Domains.plain(part)).items():
+            if whole.setdefault(name, domain) != domain:
+                raise CircuitError(f"variable {name!r} has the states {_listed(whole[name])} and {_listed(domain)}")
+    return as_columns(Domains(whole))
+
+
+def _listed(domain: Domain) -> str:
+    return "{" + ", ".join(map(str, domain.states)) + "}"
