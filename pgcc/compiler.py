@@ -25,8 +25,9 @@ arguments for some questions, which returns answers with bounds on their relativ
 (float64, scaled numbers, polynomials in t, balls: see `rings/`). An answer is *certain* if its bound is at most `rtol`.
 
 A *rung* names an evaluator and the rows that it takes. A *ladder* is a list of rungs, cheapest first: rows climb it
-until their answers are certain. There are four ladders, for values g(row), marginals, counts and gradients, and one
-function, `climb`, for all of them. `Model.explain` prints the stages made so far and the ladders.
+until their answers are certain. There are four ladders, for values g(row), marginals, counts and gradients (and two for
+the values and marginals of soft evidence, see `evaluate.soft`), and one function, `climb`, for all of them.
+`Model.explain` prints the stages made so far and the ladders.
 
 (Large batches of a decomposable circuit without determinants, and all logarithms of its values, take a shortcut: one
 kernel evaluates, certifies and divides, and only the rows that it does not certify climb the ladder. See
@@ -45,6 +46,7 @@ import numpy as np
 
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.evaluate.direct import Float64, Scaled
+from pgcc.evaluate.soft import Reweighted, SoftRows, runs_of
 from pgcc.ir.blocks import find_blocks, find_outs
 from pgcc.ir.circuit import Circuit, from_flat
 from pgcc.ir.facts import multiplications
@@ -75,7 +77,7 @@ class Stage(NamedTuple):
         The name of the stage.
     inputs : str
         Attributes of `Compiled`, separated by spaces: earlier stages, `given`, `tested`, `degree`, or the functions
-        `values` and `values_of_part`, which evaluators may call.
+        `values`, `values_of_part` and `similar`, which evaluators may call.
     make : function, or str
         A text "module:function" is imported when the stage runs, because not every question needs it. The result is
         None if the stage does not apply to the circuit; rungs on it are then skipped.
@@ -105,6 +107,8 @@ FOR_ANY_CIRCUIT = [
           "the sums that are known to be multiaffine although not decomposable: they bound degrees in t"),
     Stage("series", "circuit lowered sums", Series.of,
           "evaluates the program over truncated polynomials in t"),
+    Stage("reweighted", "given similar", Reweighted,
+          "compiles the circuit again for soft evidence, with each variable z_i weighed by its likelihoods"),
 ]
 # Decomposable circuits: one number per node is enough.
 IF_DECOMPOSABLE = [
@@ -240,15 +244,20 @@ class Compiled:
         """The function `values` of a subcircuit, compiled by itself: counts need the values of single determinants."""
         return Compiled(part, validate=False).values
 
+    def similar(self, circuit: Circuit) -> Compiled:
+        """Another circuit, compiled in the same way."""
+        return Compiled(circuit, self.validate)
+
     # -- answers: see the ladders below ------------------------------------------------------------------------------
 
-    def values(self, rows: np.ndarray, rtol: float, method: str = "auto") -> Values:
-        """g(row) for int8 rows of evidence (1, 0, −1), to `rtol` and not divided by the total.
+    def values(self, rows: np.ndarray | SoftRows, rtol: float, method: str = "auto") -> Values:
+        """g(row) for rows of evidence, to `rtol` and not divided by the total.
 
         With a single method, no other is used as a fallback, so check the bounds.
         """
+        ladder = SOFT_VALUES[self.decomposable] if isinstance(rows, SoftRows) else self.ladder(method)
         with tier(self.work * len(rows)):
-            return climb(self.ladder(method), self, rows, rtol)[0]
+            return climb(ladder, self, rows, rtol)[0]
 
     def ladder(self, method: str) -> list[Rung]:
         """The rungs that compute values: all of them by "auto", or those of one method."""
@@ -351,6 +360,33 @@ MARGINALS = {
     ],
     False: [_ONE_BY_ONE],
 }
+# The same two for rows with soft evidence. Likelihoods change leaves only, which scaled numbers can do row by row; what
+# they cannot compute climbs the ladder of the circuit that is compiled for these likelihoods.
+def _each_reweighted(ladders: dict[bool, list[Rung]]) -> Rung:
+    """The last rung: these ladders of the circuit for the likelihoods of each row."""
+
+    def run(reweighted: Reweighted, rows: SoftRows, rtol: float, *_: Any) -> Any:
+        answers = None
+        for some in runs_of(rows.likelihoods):
+            compiled = reweighted.by(rows.likelihoods[some.start])
+            found = climb(ladders[compiled.decomposable], compiled, rows.codes[some], rtol)[0]
+            answers = found.unknown(len(rows)) if answers is None else answers
+            answers.put(some, found)
+        return answers
+
+    return Rung("reweighted", "reweighted", "whatever is left, one circuit after another", run=run)
+
+
+_BY_VALUES, _BY_MARGINALS = _each_reweighted(VALUES), _each_reweighted(MARGINALS)
+SOFT_VALUES = {
+    True: [
+        Rung("direct", "scaled", "all rows, if there are no determinants",
+             lambda compiled, rung, rows, *_: np.full(len(rows), not compiled.program.has_det)),
+        _BY_VALUES,
+    ],
+    False: [_BY_VALUES],
+}
+SOFT_MARGINALS = {True: [Rung("reverse", "scaled_reverse", "all rows"), _BY_MARGINALS], False: [_BY_MARGINALS]}
 # Pr(row, |S ∩ T| = k) of every k. The extra arguments are the set T of variables to count, as a mask, and `atol`, an
 # absolute error, or None.
 _BALL_COUNTS = Rung("ball", "exact_counting", "whatever is left, in arbitrary precision")
@@ -426,7 +462,9 @@ def climb(ladder: Sequence[Rung], compiled: Any, rows: Any, rtol: float, *extra:
     answers: Any = None
     used: dict[str, int] = {}
     blocks = getattr(compiled, "blocks", None)
-    rows = rows if blocks is None else blocks.closed(rows)
+    if blocks is not None:
+        soft = isinstance(rows, SoftRows)
+        rows = rows._replace(codes=blocks.closed(rows.codes)) if soft else blocks.closed(rows)
     uncertain = np.arange(len(rows))
     for rung in ladder:
         used.setdefault(rung.method, 0)

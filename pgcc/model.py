@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_type_hints
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_type_hints
 from pgcc.certify import budget
 from pgcc.collector import collector_paused
 from pgcc.compiler import Compiled
-from pgcc.data.answers import Axes, in_form
+from pgcc.data.answers import Axes, in_form, joined
 from pgcc.data.evidence import Evidence, read_names
 from pgcc.errors import (
     KnowsOtherWords,
@@ -32,8 +32,10 @@ from pgcc.errors import (
     plural,
 )
 from pgcc.evaluate.parallel import count_processors
+from pgcc.evaluate.soft import runs_of, weigh
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
+from pgcc.ir.numbers import log_of
 from pgcc.kernels.policy import tier
 from pgcc.methods import check_method
 from pgcc.passes.sizes import read_size
@@ -105,7 +107,9 @@ class Model(KnowsOtherWords):
     evidence : dict, text, array, DataFrame, or list of dicts or texts
         What you observed. A dict names it, ``{"z1": 1, "z3": 0}``, and so does text, ``"z1=1, z3=0"``. An array has one
         column per variable, in the order of `variables`: 1 means in, 0 means out, −1 (or NaN) means unobserved. A
-        single piece of evidence gets a single answer; a table gets one answer per row.
+        single piece of evidence gets a single answer; a table gets one answer per row. *Soft* evidence is a dict with
+        the likelihood of each value, ``{"z1": {1: 0.7, 0: 0.2}}``: the probability of every set is multiplied by the
+        likelihood of the value that the set gives to z1.
     over : names, optional
         The variables to count. By default, all of them.
     size : int, (int, int), range, or list or set of int, optional
@@ -142,6 +146,8 @@ class Model(KnowsOtherWords):
         self.circuit, self.variables = circuit, circuit.variables
         self._settings = settings
         self._sized: tuple[Any, Model] | None = None  # the last size that was asked about, and the model given that
+        # the last likelihoods of soft evidence, the model given these, and the logarithm of the factor that it lacks
+        self._weighed: tuple[bytes, Model, float] | None = None
         with tier(multiplications(circuit)):
             self._compiled = Compiled(circuit, settings.validate)
             total = self._compiled.total(budget.of_total(settings.rtol)) if settings.normalize else None
@@ -225,9 +231,9 @@ class Model(KnowsOtherWords):
         0.571428571429
         """
         if exact:
-            return self._ask(exact_prob, how, evidence, bound)
+            return self._ask(exact_prob, how, evidence, bound, takes_soft=True)
         method = self._settings.method if method is None else method
-        return self._ask(prob, how, evidence, method, bound)
+        return self._ask(prob, how, evidence, method, bound, takes_soft=True)
 
     def logprob(self, evidence: Any = None, *, method: str | None = None, **how: Unpack[How]) -> Any:
         """The natural logarithm of Pr(evidence).
@@ -248,7 +254,7 @@ class Model(KnowsOtherWords):
         -6.907755
         """
         method = self._settings.method if method is None else method
-        return self._ask(logprob, how, evidence, method)
+        return self._ask(logprob, how, evidence, method, takes_soft=True)
 
     def conditional(self, query: Any, given: Any = None, **how: Unpack[How]) -> Any:
         """Pr(query | given): the probability of one piece of evidence given another.
@@ -271,7 +277,7 @@ class Model(KnowsOtherWords):
         from pgcc.queries.conditional import conditional
 
         asked = self._asked.read(query)
-        return self._ask(conditional, how, given, asked, also=asked)
+        return self._ask(conditional, how, given, asked, also=asked, takes_soft=True)
 
     def condition(self, evidence: Any = None, *, over: Names = None, size: Size = None) -> Model:
         """The conditional distribution given one piece of evidence, a size, or both, as a new model.
@@ -299,9 +305,13 @@ class Model(KnowsOtherWords):
         if evidence is None:
             return whole
         given = whole._asked.read(evidence)
-        observed = given.observed()
+        observed = given.part(slice(0, given.rows)).observed()
         whole._asked.possible(given)
-        return whole._part(whole.circuit.observe(observed))
+        circuit = whole.circuit
+        if given.soft is not None:
+            factor, circuit = weigh(circuit, given.soft[0])
+            circuit = circuit if self._settings.normalize else circuit * factor
+        return whole._part(circuit.observe(observed))
 
     # -- variables -----------------------------------------------------------------------------------------------------
 
@@ -338,7 +348,7 @@ class Model(KnowsOtherWords):
         """
         from pgcc.queries.marginals import marginals
 
-        return self._ask(marginals, how, evidence, axes=Axes.VARIABLES)
+        return self._ask(marginals, how, evidence, axes=Axes.VARIABLES, takes_soft=True)
 
     def log_odds(self, evidence: Any = None, **how: Unpack[HowByName]) -> Any:
         """log Pr(X_i = 1 | evidence) − log Pr(X_i = 0 | evidence) for every variable.
@@ -713,6 +723,11 @@ class Model(KnowsOtherWords):
             raise PgccError(f"kl compares a model with another Model, not with {type(other).__name__}")
         if how.get("over") is not None:
             how["over"] = read_names(how["over"], self._asked.column)  # they are read twice
+        if self._asked.read(evidence).soft is not None:
+            raise PgccError(
+                "kl does not take soft evidence",
+                advice="p.condition(evidence).kl(q.condition(evidence)) compares what both say then",
+            )
         q = other._given(how.get("over"), how.get("size"))._distribution(how.get("rtol"), how.get("threads"))
         return self._ask(kl, how, evidence, q, samples, rng, times=_number(samples))
 
@@ -773,6 +788,7 @@ class Model(KnowsOtherWords):
         counts: bool = False,
         also: Evidence | None = None,
         times: int = 1,
+        takes_soft: bool = False,
     ) -> Any:
         """Read the evidence, ask the question, and give the answer in the form of the evidence.
 
@@ -781,6 +797,8 @@ class Model(KnowsOtherWords):
         counts : whether the question itself counts `over`, with or without a size; it then takes their columns first.
         also : further evidence, whose rows are answered if the first evidence is a single piece.
         times : how many passes over the circuit the question makes for each row.
+        takes_soft : whether the question itself takes rows with likelihoods; others are asked of the distribution given
+        these.
         """
         over = size = rtol = threads = names = None
         if how:
@@ -798,7 +816,10 @@ class Model(KnowsOtherWords):
         is_long = work > _LONG_WORK or compiled.edges > _LARGE_CIRCUIT
         notice = waiting(f"{question.__name__}: {plural(given.rows, 'row')}") if is_long else _NO_NOTICE
         with tier(work), notice:
-            answers = question(asked, given, *more)
+            if given.soft is None or takes_soft:
+                answers = question(asked, given, *more)
+            else:
+                answers = joined([question(*part, *more) for part in whole._by_likelihoods(asked, given)])
         return in_form(answers, also if also is not None and given.single else given, axes, names)
 
     def _given(self, over: Names, size: Size) -> Model:
@@ -821,6 +842,21 @@ class Model(KnowsOtherWords):
             raise SemanticsError(f"no set of size {size} is possible, so it cannot be conditioned on") from None
         self._sized = key, found
         return found
+
+    def _by_likelihoods(self, asked: Distribution, given: Evidence) -> Iterator[tuple[Distribution, Evidence]]:
+        """Rows of soft evidence, without their likelihoods, and the distribution given these."""
+        assert given.soft is not None
+        for rows in runs_of(given.soft):
+            likelihoods = given.soft[rows.start]
+            key, last = likelihoods.tobytes(), self._weighed
+            if last is None or last[0] != key:
+                factor, circuit = weigh(self.circuit, likelihoods)
+                last = self._weighed = key, Model(circuit, self._settings, self._standing), log_of(factor)
+            _, model, log = last
+            found = model._distribution(asked.rtol, asked.threads)
+            if found.total is not None and asked.total is not None:
+                log += float(found.total.log_over(asked.total)[0])
+            yield replace(found, log_likelihood=log), given.part(rows)
 
     def _distribution(self, rtol: float | None = None, threads: int | None = None) -> Distribution:
         """The distribution that answers a question with its own accuracy or number of threads."""

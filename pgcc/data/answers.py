@@ -104,6 +104,19 @@ def in_form(answers: Any, given: Evidence, axes: Axes, names: bool | None) -> An
     return float(answer) if type(answer) is np.float64 else answer
 
 
+def joined(parts: list[Any]) -> Any:
+    """The answers to rows from those to parts of them.
+
+    >>> joined([[1, 2], [3]]), joined([(np.ones(1), np.zeros(1)), (np.ones(1), np.zeros(1))])
+    ([1, 2, 3], (array([1., 1.]), array([0., 0.])))
+    """
+    first = parts[0]
+    if isinstance(first, tuple):
+        columns = map(joined, map(list, zip(*parts, strict=True)))
+        return first._make(columns) if hasattr(first, "_make") else tuple(columns)
+    return np.concatenate(parts) if isinstance(first, np.ndarray) else [one for part in parts for one in part]
+
+
 def _framed(answers: Any, given: Evidence, axes: Axes, index: Any) -> Any:
     """The answers as pandas objects, with rows labelled by `index` or numbered."""
     pandas = _pandas()

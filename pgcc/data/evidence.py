@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
@@ -12,6 +13,7 @@ import numpy as np
 from pgcc.arrays import as_array, is_frame, is_pandas, is_sparse
 from pgcc.data.text import parse_evidence, parse_names
 from pgcc.errors import EvidenceError, brief
+from pgcc.evaluate.soft import SoftRows
 from pgcc.ir.names import find_variable, hint, some
 from pgcc.locks import cached_property
 
@@ -51,6 +53,10 @@ class Evidence:
         The form in which it was given.
     index : pandas Index or None
         The labels of the rows of a DataFrame.
+    soft : float64 array or None
+        Likelihoods, rows × variables × 2 (see `pgcc.evaluate.soft`), if there is soft evidence.
+    first : int
+        The number of the first row, if this is a part of a table.
 
     Examples
     --------
@@ -63,12 +69,15 @@ class Evidence:
     form = Form.ARRAY
     index: Any = None
     single = False
+    soft: np.ndarray | None = None
+    first = 0
     _checked = False  # whether the table is known to hold codes only
 
     def __init__(self, variables: Sequence[str], given: Any, column: dict[str, int] | None = None):
         self.variables = tuple(variables)
         if column is not None:
             self.column = column
+        self._likelihoods: dict[tuple[int, int], tuple[float, float]] = {}  # by row and column
         self._table: np.ndarray | _Frame | _Sparse
         # The fast paths for small queries: the tests below take microseconds.
         if type(given) is np.ndarray:
@@ -78,6 +87,7 @@ class Evidence:
         if type(given) is dict:
             self._table, self.rows, self.form = self._from_dict(given, "")[None], 1, Form.NAMES
             self.single = self._checked = True
+            self._soften()
             return
         if isinstance(given, np.ma.MaskedArray):  # masked entries are unobserved
             given = np.where(np.ma.getmaskarray(given), -1, given.data.astype(np.float64))
@@ -91,7 +101,7 @@ class Evidence:
                 self.form, self.index = Form.FRAME, given.index
         elif isinstance(given, Sequence) and given and all(map(_is_by_name, given)):
             self._refuse_names(given)
-            self._table = np.stack([self._by_name(one, f" (row {i})") for i, one in enumerate(given)])
+            self._table = np.stack([self._by_name(one, f" (row {i})", i) for i, one in enumerate(given)])
             self._checked, self.form = True, Form.NAMES
         elif is_sparse(given) and len(given.shape) == 2:
             self._check_shape(given.shape)
@@ -99,6 +109,7 @@ class Evidence:
         else:
             self._table = self._from_array(given)
         self.rows = len(self._table)
+        self._soften()
 
     @cached_property
     def column(self) -> dict[str, int]:
@@ -107,6 +118,32 @@ class Evidence:
 
     def chunk(self, rows: slice, checked: bool = True) -> np.ndarray:
         """The rows as a C-contiguous int8 array; an array that was given in this form need not be `checked`."""
+        if self.soft is not None:
+            raise EvidenceError(
+                "soft evidence (likelihoods) cannot be used here",
+                advice="model.condition(evidence) is the model of what is known then",
+            )
+        return self.codes(rows, checked)
+
+    def asked(self, rows: slice) -> np.ndarray | SoftRows:
+        """The rows as `chunk` gives them, with their likelihoods if there are some."""
+        return self.chunk(rows) if self.soft is None else SoftRows(self.codes(rows), self.soft[rows])
+
+    def part(self, rows: slice) -> Evidence:
+        """What some rows observe, without their likelihoods; the rows keep their numbers."""
+        found = Evidence(self.variables, self.codes(rows), self.column)
+        found.form, found.single, found.first = self.form, self.single, self.first + rows.start
+        return found
+
+    def _soften(self) -> None:
+        """Gather the likelihoods."""
+        if self._likelihoods:
+            self.soft = np.ones((self.rows, len(self.variables), 2))
+            for place, pair in self._likelihoods.items():
+                self.soft[place] = pair
+
+    def codes(self, rows: slice, checked: bool = True) -> np.ndarray:
+        """`chunk` without regard to likelihoods."""
         table = self._table[rows]
         if self._checked:
             return table
@@ -118,10 +155,13 @@ class Evidence:
 
     def describe(self, row: int) -> str:
         """A row in words, for messages."""
-        codes = self.chunk(slice(row, row + 1))[0]
-        seen = [f"{name}={code}" for name, code in zip(self.variables, codes.tolist(), strict=True) if code >= 0]
+        codes = self.codes(slice(row, row + 1))[0].tolist()
+        seen = [f"{name}={code}" for name, code in zip(self.variables, codes, strict=True) if code >= 0]
+        if self.soft is not None:
+            pairs = zip(self.variables, codes, self.soft[row].tolist(), strict=True)
+            seen += [f"{name}={{0: {o:g}, 1: {i:g}}}" for name, code, (o, i) in pairs if code < 0 and (o, i) != (1, 1)]
         text = ", ".join(seen[:8]) + (f", … ({len(seen)} observed)" if len(seen) > 8 else "")
-        return (f"evidence {text}" if seen else "no evidence") + ("" if self.single else f" (row {row})")
+        return (f"evidence {text}" if seen else "no evidence") + ("" if self.single else f" (row {self.first + row})")
 
     def observed(self) -> dict[str, int]:
         """The variables that a single piece of evidence observes, and their values."""
@@ -130,20 +170,24 @@ class Evidence:
         codes = self.chunk(slice(None))[0].tolist()
         return {name: code for name, code in zip(self.variables, codes, strict=True) if code >= 0}
 
-    def _by_name(self, given: Any, where: str) -> np.ndarray:
+    def _by_name(self, given: Any, where: str, row: int = 0) -> np.ndarray:
         """One row of codes, from a dict, a Series or text."""
         if isinstance(given, str):
             self._refuse_names([given])
             given = parse_evidence(given, self.variables)
-        return self._from_dict(_named(given), where)
+        return self._from_dict(_named(given), where, row)
 
-    def _from_dict(self, values: Mapping[Any, Any], where: str) -> np.ndarray:
+    def _from_dict(self, values: Mapping[Any, Any], where: str, row: int = 0) -> np.ndarray:
         """One row of codes."""
         if not values.keys() <= self.column.keys():
             values = self._with_known_names(values, where)
         codes = np.full(len(self.variables), -1, np.int8)
         for name, value in values.items():
-            codes[self.column[name]] = as_code(value, f"variable {name!r}{where}")
+            what, column = f"variable {name!r}{where}", self.column[name]
+            if isinstance(value, Mapping):
+                pair = self._likelihoods[row, column] = as_likelihoods(value, what)
+                value = -1 if min(pair) > 0.0 else int(pair[1] > 0.0)
+            codes[column] = as_code(value, what)
         return codes
 
     def _with_known_names(self, values: Mapping[Any, Any], where: str) -> dict[str, Any]:
@@ -300,6 +344,34 @@ def as_code(value: Any, where: str) -> int:
         if value in (0, 1, -1):
             return int(value)  # type: ignore[arg-type]
     raise EvidenceError(f"{where} is {brief(value)}: evidence is {_MEANING}")
+
+
+def as_likelihoods(value: Mapping[Any, Any], where: str) -> tuple[float, float]:
+    """The likelihoods of out and in; 0 for what is not named.
+
+    >>> as_likelihoods({1: 0.7, 0: 0.3}, ""), as_likelihoods({True: 2}, "")
+    ((0.3, 0.7), (0.0, 2.0))
+    """
+    found = [0.0, 0.0]
+    for state, likelihood in value.items():
+        code = as_code(state, where)
+        if code < 0:
+            raise EvidenceError(f"{where}: likelihoods are given for 0 and 1, not for {brief(state)}")
+        found[code] = as_likelihood(likelihood, f"{where} = {code}")
+    if not any(found):
+        raise EvidenceError(f"{where}: all likelihoods are 0, so no value is possible")
+    return found[0], found[1]
+
+
+def as_likelihood(value: Any, where: str) -> float:
+    """One likelihood as a double."""
+    try:
+        number = math.nan if isinstance(value, (str, bool)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not 0.0 <= number < math.inf or (number == 0.0 and value != 0):
+        raise EvidenceError(f"the likelihood of {where} is {brief(value)}: it must be a finite double, 0 or more")
+    return number
 
 
 def _from_objects(table: np.ndarray) -> np.ndarray:

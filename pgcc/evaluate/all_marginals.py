@@ -13,6 +13,8 @@ import numpy as np
 from pgcc.certify import budget
 from pgcc.determinants.reverse_pass import StagedMarginals, has_partials
 from pgcc.evaluate.direct import Float64, ScaledProgram
+from pgcc.evaluate.soft import SoftRows
+from pgcc.ir.scaled_numbers import split_doubles
 from pgcc.locks import cached_property
 from pgcc.program.program import ARITHMETIC, Program
 from pgcc.program.reverse import result_slots, reverse
@@ -97,12 +99,20 @@ class ScaledReverse(ScaledProgram):
         self.outs, program = outs, schedule(program)
         super().__init__(float64, program, result_slots(program))
 
-    def evaluate(self, evidence: np.ndarray, rtol: float) -> Posteriors:
-        """Posteriors for int8 rows of evidence (1, 0, −1)."""
-        asked = with_outs(evidence, self.outs)
-        found, floor = Posteriors.empty(*asked.shape), np.zeros(len(evidence))
-        read = self._near_one(*self.run(evidence, rtol), asked.shape[1])
-        read_posteriors(read, asked, self.float64.program.signed, self.gamma, floor, rtol, found)
+    def evaluate(self, evidence: np.ndarray | SoftRows, rtol: float) -> Posteriors:
+        """Posteriors for int8 rows of evidence (1, 0, −1), or rows with likelihoods."""
+        codes, likelihoods = evidence if isinstance(evidence, SoftRows) else (evidence, None)
+        asked, (mantissas, exponents) = with_outs(codes, self.outs), self.run(evidence, rtol)
+        n = asked.shape[1]
+        if likelihoods is not None:  # Pr(evidence, X_i = 1) is λ1·∂F/∂z_i, and Pr(evidence, X_i = 0) is λ0·∂F/∂ȳ_i
+            of_results = np.hstack([likelihoods[:, :, 1], likelihoods[:, self.outs, 0]])
+            factor, shift = split_doubles(of_results.T, RADIX)
+            for first in range(0, len(mantissas), n + 1):
+                mantissas[first : first + n] *= factor
+                exponents[first : first + n] += shift
+        found, floor = Posteriors.empty(*asked.shape), np.zeros(len(codes))
+        read = self._near_one(mantissas, exponents, n)
+        read_posteriors(read, asked, self.float64.program.signed, self.gamma(evidence), floor, rtol, found)
         return found
 
     @staticmethod
@@ -136,7 +146,7 @@ class OneByOne:
 
         NaN where a value is negative, because the polynomial is no distribution.
         """
-        found = Posteriors.unknown(with_outs(evidence, self._outs)) if known is None else known
+        found = Posteriors.of_observed(with_outs(evidence, self._outs)) if known is None else known
         step = max(1, _QUERIES // max(1, evidence.shape[1]))
         for first in range(0, len(evidence), step):
             rows = slice(first, first + step)

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgcc.certify import budget
-from pgcc.certify.certificate import Certificate, gamma_of
+from pgcc.certify.certificate import Certificate, rounding_bound, rounding_counts
 from pgcc.certify.kernels.bounds import absolute_errors, certify
 from pgcc.determinants.kernels.scaled_staged import run_scaled_staged
 from pgcc.determinants.staged import Staged
+from pgcc.evaluate.soft import SoftRows
 from pgcc.ir.numbers import add
-from pgcc.ir.scaled_numbers import split_numbers
+from pgcc.ir.scaled_numbers import ZERO_EXPONENT, split_doubles, split_numbers
 from pgcc.kernels.walk import instructions_of
 from pgcc.locks import cached_property
 from pgcc.program.program import LOWERED, Program
@@ -134,13 +135,23 @@ class ScaledProgram:
         """Weights and leaves as scaled numbers."""
         return split_constants(self.program)
 
-    @cached_property
-    def gamma(self) -> float:
-        """The relative error by rounding, relative to magnitudes. Scaled numbers do not underflow."""
-        return gamma_of(self.program, self.roots)
+    def gamma(self, evidence: np.ndarray | SoftRows) -> float:
+        """The relative error by rounding, relative to magnitudes. Scaled numbers do not underflow.
 
-    def run(self, evidence: np.ndarray, rtol: float) -> tuple[np.ndarray, np.ndarray]:
+        Weighing a leaf takes two roundings more. A term has one leaf of each variable.
+        """
+        soft = isinstance(evidence, SoftRows)
+        return rounding_bound(self._roundings + 2.0 * self.program.n_variables + 1.0 if soft else self._roundings)
+
+    @cached_property
+    def _roundings(self) -> float:
+        """The most roundings of a term of a result."""
+        return float(rounding_counts(self.program)[self.roots].max(initial=0.0))
+
+    def run(self, evidence: np.ndarray | SoftRows, rtol: float) -> tuple[np.ndarray, np.ndarray]:
         """Mantissas and exponents of the results, roots × rows."""
+        if isinstance(evidence, SoftRows):
+            return self._run_soft(evidence)
         staged, shape = self.float64.staged, (len(self.roots), len(evidence))
         mantissas, exponents = np.empty(shape), np.empty(shape, np.int64)
         common = instructions_of(self.program), self.constants
@@ -151,6 +162,16 @@ class ScaledProgram:
             wanted = budget.of_determinant(rtol)
             staged.dets.refine(wanted)
             run_scaled_staged(*common, staged.determinants(wanted), *rows)
+        return mantissas, exponents
+
+    def _run_soft(self, rows: SoftRows) -> tuple[np.ndarray, np.ndarray]:
+        """`run` of rows with likelihoods, by which the leaves are weighed; only for programs without determinants."""
+        code, shape = instructions_of(self.program), (len(self.roots), 1)
+        found = np.empty((len(rows), *shape)), np.empty((len(rows), *shape), np.int64)
+        for row, likelihoods in enumerate(rows.likelihoods):
+            constants, codes = weighed_leaves(self.constants, likelihoods), rows.codes[row : row + 1]
+            run_scaled(code, constants, codes, self.roots, found[0][row], found[1][row], self.program.slots)
+        mantissas, exponents = (np.ascontiguousarray(part[:, :, 0].T) for part in found)
         return mantissas, exponents
 
 
@@ -167,8 +188,8 @@ class Scaled(ScaledProgram):
         program = schedule(float64.program)
         super().__init__(float64, program, (program.value, program.magnitude))
 
-    def evaluate(self, evidence: np.ndarray, rtol: float) -> Values:
-        """Values for int8 rows of evidence (1, 0, −1)."""
+    def evaluate(self, evidence: np.ndarray | SoftRows, rtol: float) -> Values:
+        """Values for int8 rows of evidence (1, 0, −1), or rows with likelihoods."""
         mantissas, exponents = self.run(evidence, rtol)
         # The magnitude with the exponent of the value. If they are more than the range of doubles apart, it becomes inf
         # (then nothing is known) or 0.
@@ -176,7 +197,7 @@ class Scaled(ScaledProgram):
         with np.errstate(over="ignore", invalid="ignore"):
             magnitude = np.ldexp(mantissas[1], gap.astype(np.int32))
         bound = np.empty(len(evidence))
-        certify(mantissas[0], magnitude, self.gamma, 0.0, bound)
+        certify(mantissas[0], magnitude, self.gamma(evidence), 0.0, bound)
         mantissa, binary = np.frexp(mantissas[0])
         exponent = np.where(mantissa == 0.0, 0, exponents[0] * RADIX + binary)
         return Values(mantissa, exponent, bound)
@@ -193,3 +214,18 @@ def split_constants(program: Program) -> Constants:
     leaves, leaf_exponents = split_numbers([x for a, b in program.leaf_numbers for x in (a, b, add(a, b))], RADIX)
     table, table_exponents = leaves.reshape(-1, 3), leaf_exponents.reshape(-1, 3)
     return Constants(weights, weight_exponents, program.leaf_variable, table, table_exponents)
+
+
+def weighed_leaves(constants: Constants, likelihoods: np.ndarray) -> Constants:
+    """The constants of a program in which λ0·ȳ is put for every ȳ, and λ1·z for every z (see `evaluate.soft`)."""
+    variable = constants.leaf_variable
+    at = np.flatnonzero((variable >= 0) & (likelihoods != 1.0).any(axis=1)[variable])
+    factor, shift = split_doubles(likelihoods[variable[at]], RADIX)
+    table, exponents = constants.leaf_table.copy(), constants.leaf_exponents.copy()
+    terms, of_terms = table[at, :2] * factor, exponents[at, :2] + shift
+    top = of_terms.max(axis=1, keepdims=True)
+    total = np.ldexp(terms, RADIX * np.clip(of_terms - top, -6, 0).astype(np.int32)).sum(axis=1, keepdims=True)
+    table[at], exponents[at] = split_doubles(
+        np.hstack([terms, total]), RADIX, RADIX * np.maximum(np.hstack([of_terms, top]), ZERO_EXPONENT // RADIX)
+    )
+    return constants._replace(leaf_table=table, leaf_exponents=exponents)

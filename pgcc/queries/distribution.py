@@ -15,6 +15,7 @@ from pgcc.compiler import Compiled
 from pgcc.data.evidence import Evidence, read_names
 from pgcc.errors import SemanticsError
 from pgcc.evaluate.parallel import for_chunks
+from pgcc.evaluate.soft import SoftRows
 from pgcc.ir.circuit import Circuit
 from pgcc.locks import cached_property
 from pgcc.queries.probability import ProbabilityPlan, probabilities
@@ -44,6 +45,8 @@ class Distribution:
         The number of threads to use.
     standing : Standing or None
         What is known about the signs of the coefficients; None if nothing is.
+    log_likelihood : float
+        The logarithm of the probability of soft evidence that this distribution is given: see `Model.mode`.
     plans : dict
         How probabilities are computed, for every kind of question asked so far (see `probabilities`).
     """
@@ -54,6 +57,7 @@ class Distribution:
     rtol: float
     threads: int
     standing: Standing | None = None
+    log_likelihood: float = 0.0
     plans: dict[tuple[Any, ...], ProbabilityPlan] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -86,9 +90,9 @@ class Distribution:
             return np.arange(len(self.variables))
         return np.array([self.column[name] for name in read_names(names, self.column)], np.int64)
 
-    def logprobs(self, codes: np.ndarray, rtol: float | None = None, *, relative: bool = False) -> np.ndarray:
-        """log Pr(row) for int8 rows of codes, to a relative error `rtol` of the probability, or of the logarithm."""
-        evidence = Evidence(self.variables, codes)
+    def logprobs(self, rows: np.ndarray | Evidence, rtol: float | None = None, *, relative: bool = False) -> np.ndarray:
+        """log Pr(row) for evidence or codes, to a relative error `rtol` of the probability, or of the logarithm."""
+        evidence = rows if isinstance(rows, Evidence) else Evidence(self.variables, rows)
         logs = probabilities(self, evidence, rtol=rtol, logs=True, relative=relative).numbers
         for row in np.flatnonzero(np.isnan(logs))[:1].tolist():
             raise self.no_distribution(evidence, row)  # the logarithm of a raw polynomial's coefficient
@@ -96,7 +100,7 @@ class Distribution:
 
     def possible(self, given: Evidence) -> np.ndarray:
         """log Pr(row) of the evidence; an error naming the first row whose probability is 0."""
-        logs = self.logprobs(given.chunk(slice(None)), budget.of_value(self.rtol))
+        logs = self.logprobs(given, budget.of_value(self.rtol))
         impossible = np.flatnonzero(np.isneginf(logs))
         if len(impossible):
             raise self.impossible(given, int(impossible[0]))
@@ -137,9 +141,10 @@ class Distribution:
             logs[some] = self.shares(part, whole, given, np.full(len(part.mantissa), row), logs=True)
         return logs
 
-    def values(self, codes: np.ndarray, rtol: float | None = None) -> Values:
-        """g of every row of codes, to `rtol` and not divided by the total."""
-        return self.compiled.values(np.ascontiguousarray(codes, np.int8), self.rtol if rtol is None else rtol)
+    def values(self, codes: np.ndarray | SoftRows, rtol: float | None = None) -> Values:
+        """g of every row, to `rtol` and not divided by the total."""
+        rows = codes if isinstance(codes, SoftRows) else np.ascontiguousarray(codes, np.int8)
+        return self.compiled.values(rows, self.rtol if rtol is None else rtol)
 
     def ratios(self, codes: np.ndarray, given: Evidence, row: int) -> np.ndarray:
         """Pr(codes[j]) / Pr(codes[0]) for j ≥ 1; codes[0] is row `row` of the evidence."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgcc.compiler import MARGINALS, climb
+from pgcc.compiler import MARGINALS, SOFT_MARGINALS, climb
 from pgcc.data.evidence import Evidence
 from pgcc.queries.distribution import Distribution
 from pgcc.rings.posteriors import Posteriors
@@ -14,9 +14,10 @@ def marginals(distribution: Distribution, given: Evidence) -> np.ndarray:
     """rows × variables: the posterior of every variable; 1 or 0 for observed variables."""
     result = np.empty((given.rows, len(distribution.variables)))
     compiled, rtol = distribution.compiled, distribution.rtol
+    ladder = (MARGINALS if given.soft is None else SOFT_MARGINALS)[compiled.decomposable]
 
     def answer(rows: slice) -> None:
-        found, _ = climb(MARGINALS[compiled.decomposable], compiled, given.chunk(rows), rtol)
+        found, _ = climb(ladder, compiled, given.asked(rows), rtol)
         _refuse(distribution, given, rows.start, found)
         result[rows] = found.numbers
 

@@ -168,8 +168,9 @@ class _Finder:
     def answer(self, best: _Best, bound: float) -> Mode:
         """The `Mode` of an assignment, with its log-probability recomputed to a relative error."""
         distribution = self.distribution
-        logprob = float(distribution.logprobs(best.row[None], relative=True)[0])
-        tolerance = self.tolerance(logprob)
+        logprob = float(distribution.logprobs(best.row[None], relative=True)[0]) + distribution.log_likelihood
+        bound += distribution.log_likelihood
+        tolerance = self.tolerance(logprob) + 64 * UNIT * abs(distribution.log_likelihood)
         assignment = dict(zip(distribution.variables, best.row.tolist(), strict=True))
         return Mode(assignment, logprob, max(logprob + tolerance, bound), tolerance, condition=self.condition)
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pgcc.certify import budget
-from pgcc.compiler import Compiled, Rung, climb
+from pgcc.compiler import SOFT_VALUES, Compiled, Rung, climb
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.evaluate.distinct import number_rows
 from pgcc.evaluate.parallel import for_chunks
+from pgcc.evaluate.soft import SoftRows
 from pgcc.ir.numbers import UNIT, nearest_float
 from pgcc.kernels.policy import tier
 from pgcc.rings.float64.kernels.rows import Answer
@@ -78,11 +79,11 @@ def exact_prob(
     distribution: Distribution, given: Evidence, bound: bool
 ) -> list[Fraction] | tuple[list[Fraction], np.ndarray]:
     """Pr(row) for every row as a fraction; with `bound` also 0 for each."""
-    exact, total = distribution.compiled.exact, distribution.exact_total
-    found = []
-    for row, codes in enumerate(given.chunk(slice(None)).tolist()):
-        value = exact.rational(codes)
-        if total is not None and not 0 <= value <= total:  # the total is positive
+    compiled, total = distribution.compiled, distribution.exact_total
+    found, soft = [], given.soft
+    for row, codes in enumerate(given.codes(slice(None)).tolist()):
+        value = (compiled if soft is None else compiled.reweighted.by(soft[row])).exact.rational(codes)
+        if total is not None and not 0 <= value <= (total if soft is None else value):  # the total is positive
             raise _refusal(nearest_float(value / total), given.describe(row))
         found.append(value if total is None else value / total)
     return (found, np.zeros(given.rows)) if bound else found
@@ -195,6 +196,8 @@ def probabilities(
     certainly negative or certainly above 1 is refused, naming its row. Logarithms have the absolute error that follows
     from `rtol`, or, with `relative`, are themselves accurate to a relative error `rtol`.
     """
+    if evidence.soft is not None:
+        return _of_soft(distribution, evidence, method, rtol, logs, bounds, relative)
     asked = method, rtol, logs, bounds, relative
     plan = distribution.plans.get(asked)
     if plan is None:
@@ -203,6 +206,46 @@ def probabilities(
             distribution.plans[asked] = plan
     answers = Answers(np.empty(evidence.rows), np.empty(evidence.rows) if bounds else None)
     plan.answer(evidence, answers, distribution.threads)
+    return answers
+
+
+def _of_soft(
+    distribution: Distribution,
+    evidence: Evidence,
+    method: str,
+    rtol: float | None,
+    logs: bool,
+    bounds: bool,
+    relative: bool,
+) -> Answers:
+    """`probabilities` of soft evidence. Likelihoods may be above 1, and so may their means, the 'probabilities'."""
+    if method != "auto":
+        raise PgccError(f"method {method!r} does not take soft evidence: leave it out", argument="method")
+    compiled, total, rtol = distribution.compiled, distribution.total, distribution.rtol if rtol is None else rtol
+    answers = Answers(np.empty(evidence.rows), np.empty(evidence.rows) if bounds else None)
+
+    def answer(rows: slice) -> None:
+        asked = evidence.asked(rows)
+        assert isinstance(asked, SoftRows)
+        with tier(compiled.work * len(asked)):
+            values, used = climb(SOFT_VALUES[compiled.decomposable], compiled, asked, budget.of_value(rtol))
+        if total is not None:
+            bad = values.divide_by(total)
+            if bad >= 0:
+                raise _refusal(float(values.floats()[bad]), evidence.describe(rows.start + bad))
+        numbers = answers.numbers[rows] = values.logs() if logs else values.floats()
+        if answers.bounds is not None:
+            answers.bounds[rows] = values.bound if logs else values.float_bounds()
+        if logs and relative:  # near 1, log p keeps only the absolute error of p
+            free = None if total is None else [-1] * asked.codes.shape[1]
+            for row in np.flatnonzero(values.bound + 4.0 * UNIT > rtol * np.abs(numbers)).tolist():
+                circuit = compiled.reweighted.by(asked.likelihoods[row])
+                answers.numbers[rows.start + row] = circuit.exact.log_quotient(
+                    asked.codes[row].tolist(), free, rtol, compiled.exact
+                )
+        answers.add_used(used)
+
+    distribution.for_chunks(evidence.rows, answer)
     return answers
 
 

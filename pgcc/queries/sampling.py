@@ -49,7 +49,9 @@ def sample(distribution: Distribution, given: Evidence, n: Any, rng: Any = None)
 
         def draw_rows(rows: slice) -> None:
             for row in range(rows.start, rows.stop):
-                draw(distribution, codes[row], seed, row, out[row], threads if samples_at_once else 1, told)
+                draw(
+                    distribution, codes[row], seed, given.first + row, out[row], threads if samples_at_once else 1, told
+                )
 
         for_chunks(given.rows, variables * count, 1 if samples_at_once else threads, draw_rows)
     return out

@@ -84,19 +84,20 @@ class Exact:
         """The value as a ball; to be called inside of `precision(bits)`."""
         return arb(self._coefficient(self.balls(bits), codes, arb, arb_poly))
 
-    def log_quotient(self, codes: Codes, by: Codes | None, rtol: float) -> float:
+    def log_quotient(self, codes: Codes, by: Codes | None, rtol: float, other: Exact | None = None) -> float:
         """log(value of `codes` / value of `by`), to a relative error of `rtol` also where it is nearly 0.
 
-        by : None to divide by 1. Both values must be positive.
+        by : None to divide by 1. Both values must be positive. other : the circuit of the second value; the same one by
+        default.
         """
-        ratio = None
+        ratio, divisor = None, self if other is None else other
         for bits in doubled(FIRST_BITS, MOST_BITS):
-            if bits > ZERO_BITS and ratio is None and self.exact_bits <= MOST_EXACT_BITS:
-                ratio = self.rational(codes) / (1 if by is None else self.rational(by))
+            if bits > ZERO_BITS and ratio is None and max(self.exact_bits, divisor.exact_bits) <= MOST_EXACT_BITS:
+                ratio = self.rational(codes) / (1 if by is None else divisor.rational(by))
             with precision(bits):
                 quotient = self._value(codes, bits) if ratio is None else ball(ratio)
                 if by is not None and ratio is None:
-                    quotient /= self._value(by, bits)
+                    quotient /= divisor._value(by, bits)
                 mantissa, exponent, bound = ball_parts(quotient.log())
             if bound <= rtol:
                 return math.ldexp(mantissa, max(exponent, -2000))

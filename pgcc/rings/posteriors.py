@@ -30,8 +30,13 @@ class Posteriors(ByRow):
         shape = rows, variables
         return Posteriors(np.empty(shape), np.empty(shape, bool), np.empty(rows, bool))
 
+    def unknown(self, rows: int) -> Posteriors:
+        """As many posteriors of the same variables, none of which is certain."""
+        shape = rows, self.numbers.shape[1]
+        return Posteriors(np.zeros(shape), np.zeros(shape, bool), np.zeros(rows, bool))
+
     @staticmethod
-    def unknown(evidence: np.ndarray) -> Posteriors:
+    def of_observed(evidence: np.ndarray) -> Posteriors:
         """Posteriors that are all unknown, but for those of observed variables, which are certain."""
         return Posteriors(evidence.astype(float), evidence >= 0, np.zeros(len(evidence), bool))
 
