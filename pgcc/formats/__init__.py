@@ -38,7 +38,7 @@ FORMATS = {
     ".sdd": Format("sdd", "a sentential decision diagram"),
     ".nnf": Format("nnf", "a d-DNNF of c2d or d4", is_written=True),
     ".ddnnf": Format("nnf", "a d-DNNF of c2d or d4"),
-    ".uai": Format("uai", "a Bayesian or Markov network of binary variables", is_written=True),
+    ".uai": Format("uai", "a Bayesian or Markov network", is_written=True),
     ".npy": Format("matrices", "the kernel of a DPP, as a numpy array"),
     ".csv": Format("matrices", "the kernel of a DPP, as text"),
     ".edges": Format("edges", "a graph, for its random spanning trees"),
@@ -54,15 +54,15 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
     ----------
     path : str or path-like
         A `.pgc` file holds text as `pgcc.parse` reads it; `.npz` is binary, for large circuits. Models of other
-        programs: `.psdd`, `.sdd`, `.nnf` (c2d), `.ddnnf` (d4) and `.uai` (binary Bayesian and Markov networks). Kernels
+        programs: `.psdd`, `.sdd`, `.nnf` (c2d), `.ddnnf` (d4) and `.uai` (Bayesian and Markov networks). Kernels
         for `pgcc.dpp`: `.npy`, `.csv`, and `.npz` with an array L, K or factor. Graphs for `pgcc.spanning_tree`:
         `.edges`, `.edgelist` and `.tsv`, with two nodes and optionally a weight per line. Any of them may be packed by
         gzip: `alarm.uai.gz`. (A table of data is not a circuit; use `pgcc fit` or the estimators of `pgcc.learn` to
         learn one from it.)
     **options
         The options of the format: ``vtree=`` (`.psdd`, `.sdd`), ``weights=`` (`.sdd`, `.nnf`), ``variables=`` (`.nnf`),
-        ``keep=`` (`.uai`: the variables to keep; the others are summed out), ``kernel=`` "L", "K" or "factor",
-        ``symmetric=``, ``nearest=``, ``rank=`` and ``names=`` (kernels), ``root=`` and ``orientation=`` (graphs:
+        ``keep=`` (`.uai`: the variables to keep; the others are summed out), ``evidence=`` (`.uai`: a dict of what was
+        observed, or True for the file `.evid` beside), ``kernel=`` "L", "K" or "factor", ``symmetric=``, ``nearest=``, ``rank=`` and ``names=`` (kernels), ``root=`` and ``orientation=`` (graphs:
         arborescences) and ``killing=`` (graphs: rooted forests).
 
     Raises

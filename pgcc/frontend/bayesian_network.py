@@ -12,6 +12,7 @@ from pgcc.arrays import as_array
 from pgcc.errors import CircuitError, plural
 from pgcc.frontend.elimination import Factor, eliminate
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.domains import Domains
 from pgcc.ir.numbers import one_minus
 from pgcc.ir.operands import as_list, model_names, probability
 
@@ -76,7 +77,7 @@ def bayesian_network(G: networkx.DiGraph, cpt: str = "cpt", keep: Iterable[str] 
         parents = _parents(G, node)
         table = _cpt(G.nodes[node].get(cpt), len(parents), str(node))
         factors.append(Factor((*(index[p] for p in parents), i), table))
-    return eliminate(labels, factors, keep)
+    return eliminate(Domains.plain(labels), factors, keep)
 
 
 def _parents(G: networkx.DiGraph, node: Any) -> list:

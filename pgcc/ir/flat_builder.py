@@ -91,3 +91,73 @@ class FlatBuilder:
         others = np.flatnonzero((op != Op.SUM) & (op != Op.PRODUCT)).tolist()
         data = {i: self.data[order[i]] for i in others}
         return Flat(op, start, position[child], weights, data)
+
+
+class FlatBlocks:
+    """Flat circuits, built many nodes at a time, as arrays; whoever adds them sees to it that equal nodes are one.
+
+    Attributes
+    ----------
+    count : int
+        The number of nodes so far.
+
+    Examples
+    --------
+    >>> from pgcc.ir.node import var
+    >>> build = FlatBlocks()
+    >>> a, b = build.leaf(var("a")), build.leaf(var("b"))
+    >>> build.products(np.array([[a, b]])).tolist()
+    [2]
+    >>> both = build.sums(np.array([2]), np.array([a, 2]), np.array([0.25, 0.75]))
+    >>> build.flat(int(both[0])).nodes
+    [Var(a), Var(b), Product(2 children), Sum(2 children)]
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._leaves: dict[Node, int] = {}
+        self._blocks: list[tuple[Op, np.ndarray, np.ndarray, np.ndarray]] = []  # operation, lengths, children, weights
+
+    def leaf(self, node: Node) -> int:
+        """A variable or a number, which has one position however often it is added."""
+        position = self._leaves.setdefault(node, self.count)
+        if position == self.count:
+            self._add(node.op, np.zeros(1, np.int64), _NONE, _NONE)
+        return position
+
+    def products(self, children: np.ndarray) -> np.ndarray:
+        """The products of the rows of a matrix."""
+        lengths = np.full(len(children), children.shape[1])
+        return self._add(Op.PRODUCT, lengths, children.ravel(), _NONE)
+
+    def sums(self, lengths: np.ndarray, children: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Weighted sums of so many terms each, one after the other."""
+        return self._add(Op.SUM, lengths, children, weights)
+
+    def _add(self, op: Op, lengths: np.ndarray, children: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        self._blocks.append((op, lengths.astype(np.int32), children.astype(np.int32), weights))
+        self.count += len(lengths)
+        return np.arange(self.count - len(lengths), self.count)
+
+    def flat(self, root: int, weight: Number = 1) -> Flat:
+        """The circuit of weight · root, without the nodes that it does not need."""
+        needed = np.zeros(self.count, bool)
+        needed[root] = True
+        kept, stop = [], self.count
+        for op, lengths, children, weights in reversed(self._blocks):
+            live = needed[stop - len(lengths) : stop]
+            edges = np.repeat(live, lengths)
+            needed[children[edges]] = True
+            kept.append((np.full(int(live.sum()), op, np.uint8), lengths[live], children[edges], weights[edges if op is Op.SUM else ()]))
+            stop -= len(lengths)
+        op, lengths, child, weights = (np.concatenate(parts[::-1]) for parts in zip(*kept))
+        position = np.cumsum(needed) - 1
+        child, numbers = position[child].astype(np.int32), weights.tolist()
+        if weight != 1:
+            op, lengths = np.append(op, Op.SUM).astype(np.uint8), np.append(lengths, 1)
+            child, numbers = np.append(child, position[root]).astype(np.int32), [*numbers, weight]
+        leaves = {int(position[i]): node for node, i in self._leaves.items() if needed[i]}
+        return Flat(op, starts(lengths), child, numbers, {i: node.data for i, node in leaves.items()})
+
+
+_NONE = np.zeros(0)

@@ -14,7 +14,9 @@ from real_data import DATA
 import pgcc
 from pgcc.errors import CircuitError, FormatError
 from pgcc.formats import uai
-from pgcc.frontend.elimination import Factor, WidthError, eliminate, make_plan
+from pgcc.frontend.elimination import Factor, WidthError, eliminate
+from pgcc.frontend.elimination_order import find_order
+from pgcc.ir.domains import Domains
 
 CIRCUITS = DATA / "circuits"
 Table = tuple[tuple[int, ...], np.ndarray]
@@ -247,7 +249,7 @@ def test_size_is_linear_for_chains_and_stars() -> None:
     rng = np.random.default_rng(0)
     sizes = {}
     for n in (1000, 2000, 4000):
-        names = [f"x{v}" for v in range(n)]
+        names = Domains.plain(f"x{v}" for v in range(n))
         star = [Factor((0, v), rng.random((2, 2)) + 0.1) for v in range(1, n)]
         sizes[n] = [eliminate(names, chain(n, rng)).edges, eliminate(names, star).edges]
     for small, large in ((1000, 2000), (2000, 4000)):
@@ -258,7 +260,7 @@ def test_size_is_linear_for_chains_and_stars() -> None:
 
 def test_min_fill_finds_the_width_of_known_graphs() -> None:
     def width(n: int, edges: list[tuple[int, int]]) -> int:
-        return max(map(len, make_plan(n, edges, set(range(n))).values()))
+        return max(map(len, find_order(n, edges, set(range(n))).values()))
 
     assert width(1, []) == 0
     assert width(50, [(v, v + 1) for v in range(49)]) == 1
@@ -273,7 +275,7 @@ def test_a_dense_network_is_refused_at_once() -> None:
     ones = np.ones((2, 2))
     factors = [Factor((int(a), int(b)), ones) for a, b in rng.integers(0, n, (40_000, 2)) if a != b]
     with pytest.raises(WidthError, match="induced width of a min-fill order is at least") as caught:
-        eliminate([f"x{v}" for v in range(n)], factors)
+        eliminate(Domains.plain(f"x{v}" for v in range(n)), factors)
     assert caught.value.width > 20
 
 
@@ -282,7 +284,7 @@ def test_numbers_far_from_one_are_rescaled() -> None:
     factors = [Factor((0,), big), Factor((0,), big), Factor((0, 1), np.outer(small, small)[:, :] + 1e-300)]
     factors += [Factor((1,), small)] * 4
     for keep in (None, ["x0"], ["x1"]):
-        circuit = eliminate(["x0", "x1"], factors, keep)
+        circuit = eliminate(Domains.plain(["x0", "x1"]), factors, keep)
         for name in circuit.variables:
             expected = 0.8 if name == "x0" else 1 / 82
             assert pgcc.compile(circuit).prob({name: 1}) == pytest.approx(expected, rel=1e-12)
@@ -317,7 +319,7 @@ def test_a_partition_function_of_0(tmp_path: Path, tables: str, keep: list[str] 
 def test_numbers_too_far_apart_are_refused() -> None:
     apart = Factor((0,), np.array([1e200, 1e-100]))
     with pytest.raises(CircuitError, match="differ too much"):
-        eliminate(["x0"], [apart, apart])
+        eliminate(Domains.plain(["x0"]), [apart, apart])
 
 
 def test_keep_is_checked(tmp_path: Path) -> None:
@@ -345,9 +347,11 @@ DAMAGE = {
     "count is huge": (GOOD.replace("3\n2 2 2", "999999999\n2 2 2"), 2, "ends before"),
     "count is beyond huge": (GOOD.replace("3\n2 2 2", "9" * 5000 + "\n2 2 2"), 2, "whole number"),
     "count in other digits": (GOOD.replace("3\n2 2 2", "٣\n2 2 2"), 2, "whole number"),
-    "three values": (GOOD.replace("2 2 2", "2 3 2"), 3, "x2 has 3 values"),
-    "one value": (GOOD.replace("2 2 2", "1 2 2"), 3, "x1 has 1 values"),
-    "one cardinality missing": (GOOD.replace("2 2 2", "2 2"), 4, "x3 has 3 values"),
+    "three states": (GOOD.replace("2 2 2", "2 3 2"), 11, "2 variables of 2 · 3 states, so its size is 6, not 4"),
+    "one state": (GOOD.replace("2 2 2", "1 2 2"), 9, "so its size is 1, not 2"),
+    "no state": (GOOD.replace("2 2 2", "0 2 2"), 3, "x1 has 0 states"),
+    "too many states": (GOOD.replace("2 2 2", "99999 2 2"), 3, "x1 has 99999 states"),
+    "one cardinality missing": (GOOD.replace("2 2 2", "2 2"), 5, "table 0 has the variable 2 twice"),
     "too many tables": (GOOD.replace("2\n3\n1 0", "2\n4\n1 0"), None, ""),
     "too few tables": (GOOD.replace("2\n3\n1 0", "2\n2\n1 0"), None, ""),
     "huge number of tables": (GOOD.replace("2\n3\n1 0", "2\n500000000\n1 0"), 4, "ends before all 500000000 tables"),
