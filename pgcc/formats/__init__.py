@@ -62,8 +62,9 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
     **options
         The options of the format: ``vtree=`` (`.psdd`, `.sdd`), ``weights=`` (`.sdd`, `.nnf`), ``variables=`` (`.nnf`),
         ``keep=`` (`.uai`: the variables to keep; the others are summed out), ``evidence=`` (`.uai`: a dict of what was
-        observed, or True for the file `.evid` beside), ``kernel=`` "L", "K" or "factor", ``symmetric=``, ``nearest=``, ``rank=`` and ``names=`` (kernels), ``root=`` and ``orientation=`` (graphs:
-        arborescences) and ``killing=`` (graphs: rooted forests).
+        observed, or True for the file `.evid` beside), ``kernel=`` "L", "K" or "factor", ``symmetric=``,
+        ``nearest=``, ``rank=`` and ``names=`` (kernels), ``root=`` and ``orientation=`` (graphs: arborescences) and
+        ``killing=`` (graphs: rooted forests).
 
     Raises
     ------

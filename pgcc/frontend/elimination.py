@@ -12,7 +12,7 @@ are not 0, the *live* ones, are ever written down.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,15 +22,16 @@ from pgcc.errors import CircuitError
 from pgcc.frontend.elimination_order import WidthError, find_order
 from pgcc.frontend.relations import Relation, TooManyRowsError, from_table, join, number_columns
 from pgcc.ir.circuit import Circuit, from_flat
-from pgcc.ir.domains import Domains
+from pgcc.ir.domains import Domain, Domains
 from pgcc.ir.flat import Flat, spread
 from pgcc.ir.flat_builder import FlatBlocks
 from pgcc.ir.names import hint
 from pgcc.ir.node import const
 from pgcc.ir.numbers import ldexp
 
-MOST_TERMS = 1 << 22  # the most live terms of one sum over a variable
-MOST_NUMBERS = 1 << 23  # the same where it is summed out as numbers
+MOST_TERMS = 1 << 22  # the most live terms of a circuit
+MOST_NUMBERS = 1 << 26  # the most live terms of what is summed out as numbers, and of one variable:
+MOST_AT_ONCE = 1 << 23
 
 # Numbers are rescaled by a power of two when the largest leaves this range; the root gets it back.
 _SMALL, _LARGE = 2.0**-100, 2.0**100
@@ -95,58 +96,48 @@ def eliminate(
     >>> print(eliminate(domains, [rain, wet], evidence={"wet": 1}))
     0.09375*~rain + 0.1875*rain
     """
-    allowed = _allowed(domains, evidence or {})
-    kept = _kept(domains, keep)
-    observed = {v for v, states in allowed.items() if len(states) == 1}
-    relations = [_sliced(factor, allowed) for factor in factors]
-    kept -= observed
-    free = [v for v in range(len(domains)) if v not in observed]
-    relations += [_any_state(v, allowed.get(v, range(len(domain.states)))) for v, domain in enumerate(domains.values()) if v in free]
-    order = find_order(len(domains), [one.scope for one in relations], kept)
-    flat = _Elimination(domains, relations, kept).run([v for v in order if v not in observed])
-    inside = Domains({name: domain for v, (name, domain) in enumerate(domains.items()) if v in kept})
-    return from_flat(flat, inside.columns)
+    names, sizes = list(domains), [len(domain.states) for domain in domains.values()]
+    allowed = [list(range(size)) for size in sizes]
+    for name, labels in (evidence or {}).items():
+        v, where = _index(name, names, "observe"), f"variable {name!r}"
+        wanted = labels if isinstance(labels, (set, frozenset)) else {labels}
+        allowed[v] = sorted({domains[name].number(label, where) for label in wanted})
+    free = {v for v, states in enumerate(allowed) if len(states) != 1 or sizes[v] == 1}
+    kept = free.intersection(_kept(names, keep))
+    relations = [_sliced(factor, allowed, free) for factor in factors]
+    relations += [Relation((v,), np.array([allowed[v]], np.int32), np.ones(len(allowed[v]))) for v in sorted(free)]
+    order = find_order(len(sizes), [one.scope for one in relations], kept)
+    flat = _Elimination(domains, relations, kept).run([v for v in order if v in free])
+    return from_flat(flat, Domains({names[v]: _restricted(domains[names[v]], allowed[v]) for v in sorted(kept)}))
 
 
-def _kept(domains: Domains, keep: Iterable[str] | None) -> set[int]:
+def _kept(names: list[str], keep: Iterable[str] | None) -> set[int]:
     if keep is None:
-        return set(range(len(domains)))
+        return set(range(len(names)))
     wanted = [keep] if isinstance(keep, str) else list(keep)
     if not wanted:
         raise CircuitError("keep= has to name at least one variable", argument="keep")
-    return {_index(domains, name, "keep") for name in wanted}
+    return {_index(name, names, "keep") for name in wanted}
 
 
-def _allowed(domains: Domains, evidence: Mapping[str, Any]) -> dict[int, list[int]]:
-    """The states that the evidence leaves to the variables that it mentions."""
-    found = {}
-    for name, seen in evidence.items():
-        v = _index(domains, name, "observe")
-        labels = seen if isinstance(seen, (set, frozenset)) else {seen}
-        found[v] = sorted({domains[name].number(label, f"variable {name!r}") for label in labels})
-    return found
+def _index(name: Any, names: list[str], verb: str) -> int:
+    if not isinstance(name, str) or name not in names:
+        raise CircuitError(f"cannot {verb} {name!r}: the model has no such variable{hint(name, names)}")
+    return names.index(name)
 
 
-def _index(domains: Domains, name: Any, verb: str) -> int:
-    if not isinstance(name, str) or name not in domains:
-        raise CircuitError(f"cannot {verb} {name!r}: the model has no such variable{hint(str(name), list(domains))}")
-    return list(domains).index(name)
+def _restricted(domain: Domain, states: Sequence[int]) -> Domain:
+    return Domain(tuple(domain.states[i] for i in states), tuple(domain.columns[i] for i in states))
 
 
-def _sliced(factor: Factor, allowed: Mapping[int, Sequence[int]]) -> Relation:
-    """The live part of a table where its variables are in states that are allowed; observed variables have no axis."""
-    table, scope = np.asarray(factor.table, float), []
-    for v in factor.scope:
-        states = allowed.get(v)
-        if states is not None and len(states) == 1:
-            table = np.take(table, states[0], axis=len(scope))
-        else:
-            scope.append(v)
-    return from_table(tuple(scope), table)
-
-
-def _any_state(v: int, states: Sequence[int]) -> Relation:
-    return Relation((v,), np.array([states], np.int32), np.ones(len(states)))
+def _sliced(factor: Factor, allowed: Sequence[Sequence[int]], free: Collection[int]) -> Relation:
+    """The live part of a table where all variables are in states that are allowed; those not free have no axis."""
+    whole = from_table(factor.scope, np.asarray(factor.table, float))
+    live = np.ones(len(whole.weights), bool)
+    for v, states in zip(factor.scope, whole.states, strict=True):
+        live &= np.isin(states, allowed[v])
+    axes = [i for i, v in enumerate(factor.scope) if v in free]
+    return Relation(tuple(factor.scope[i] for i in axes), whole.states[axes][:, live], whole.weights[live])
 
 
 # -- elimination --------------------------------------------------------------------------------------------
@@ -162,9 +153,10 @@ class _Elimination:
         self.buckets: list[list[Relation]] = [[] for _ in self.sizes]
         self.build = FlatBlocks()
         self.one = self.build.leaf(const(1))
-        self.constants: list[Relation] = []  # of each connected component
+        self.constants = [from_table((), np.ones(()))]  # of each connected component
         self.exponent = 0  # all numbers were divided by this power of two
         self.impossible = False
+        self.left = {True: MOST_TERMS, False: MOST_NUMBERS}  # live terms that may still come
 
     def run(self, order: Sequence[int]) -> Flat:
         """The circuit, if the variables are eliminated in this order."""
@@ -187,12 +179,17 @@ class _Elimination:
         """m(s) = Σ_x W(s, x) · lit_x · Π_j m_j(s, x), over the terms that are not 0."""
         bag, kept = self.buckets[v], v in self.kept
         try:
-            scope, states, rows = join(bag, self.sizes, MOST_TERMS if kept else MOST_NUMBERS)
+            scope, states, rows = join(bag, self.sizes, min(self.left[kept], MOST_AT_ONCE))
         except TooManyRowsError as error:
             width = len({u for one in bag for u in one.scope}) - 1
-            raise WidthError(f"the induced width of the order of elimination is at least {width}: {error}", width) from None
+            limit = MOST_TERMS if kept else MOST_NUMBERS
+            message = f"the induced width of a min-fill order is at least {width}: {error} (the limit is {limit:,})"
+            raise WidthError(message, width) from None
+        self.left[kept] -= states.shape[1]
         near = [i for i, u in enumerate(scope) if u != v]
-        code, _ = number_columns([states[scope.index(v)] * 0, *states[near]], [1, *(self.sizes[scope[i]] for i in near)])
+        code, _ = number_columns(
+            [states[scope.index(v)] * 0, *states[near]], [1, *(self.sizes[scope[i]] for i in near)]
+        )
         order = np.argsort(code, kind="stable")
         first = np.flatnonzero(np.diff(code[order], prepend=-1))
         weights, factors = self.multiplied(bag, [row[order] for row in rows])
@@ -227,7 +224,10 @@ class _Elimination:
         return self.build.products(np.stack([one[first] for one in some], axis=1))[which]
 
     def sums(self, first: np.ndarray, weights: np.ndarray, children: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """For each stretch of terms, its sum as a number times a node. A lone term is no sum; equal sums are one node."""
+        """For each stretch of terms, its sum as a number times a node.
+
+        A lone term is no sum, and equal sums are one node.
+        """
         lengths = np.diff(first, append=len(weights))
         lone = (lengths == 1) & (weights[first] > _SMALL) & (weights[first] < _LARGE)
         numbers, nodes = np.where(lone, weights[first], 1.0), children[first]
@@ -256,7 +256,8 @@ class _Elimination:
     def finished(self) -> Flat:
         """The product of all components."""
         nodes = [one.nodes for one in self.constants if one.nodes is not None]
-        weights, _ = self.multiplied([one._replace(nodes=None) for one in self.constants], [np.zeros(1, int)] * len(self.constants))
+        numbers = [one._replace(nodes=None) for one in self.constants]
+        weights, _ = self.multiplied(numbers, [np.zeros(1, int)] * len(numbers))
         weight = ldexp(float(weights[0]), self.exponent)
         root = int(self.products([np.array([self.one]), *nodes])[0])
         return Flat.of([const(weight)]) if root == self.one else self.build.flat(root, weight)

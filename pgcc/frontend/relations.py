@@ -70,7 +70,9 @@ def number_columns(columns: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple
     return code, span
 
 
-def join(relations: Sequence[Relation], sizes: Sequence[int], most: int) -> tuple[tuple[int, ...], np.ndarray, list[np.ndarray]]:
+def join(
+    relations: Sequence[Relation], sizes: Sequence[int], most: int
+) -> tuple[tuple[int, ...], np.ndarray, list[np.ndarray]]:
     """The assignments that are live in all of several relations.
 
     Parameters

@@ -143,21 +143,27 @@ class FlatBlocks:
         """The circuit of weight · root, without the nodes that it does not need."""
         needed = np.zeros(self.count, bool)
         needed[root] = True
-        kept, stop = [], self.count
+        parts, stop = [], self.count
         for op, lengths, children, weights in reversed(self._blocks):
             live = needed[stop - len(lengths) : stop]
             edges = np.repeat(live, lengths)
             needed[children[edges]] = True
-            kept.append((np.full(int(live.sum()), op, np.uint8), lengths[live], children[edges], weights[edges if op is Op.SUM else ()]))
+            numbers = weights[edges] if op is Op.SUM else weights
+            parts.append((np.full(int(live.sum()), op, np.uint8), lengths[live], children[edges], numbers))
             stop -= len(lengths)
-        op, lengths, child, weights = (np.concatenate(parts[::-1]) for parts in zip(*kept))
         position = np.cumsum(needed) - 1
-        child, numbers = position[child].astype(np.int32), weights.tolist()
         if weight != 1:
-            op, lengths = np.append(op, Op.SUM).astype(np.uint8), np.append(lengths, 1)
-            child, numbers = np.append(child, position[root]).astype(np.int32), [*numbers, weight]
+            parts.insert(0, (np.full(1, Op.SUM, np.uint8), np.ones(1, np.int32), np.full(1, root, np.int32), _NONE))
+        ops, lengths, child, weights = (np.concatenate(of) for of in zip(*reversed(parts), strict=True))
+        numbers = weights.tolist() + ([weight] if weight != 1 else [])
         leaves = {int(position[i]): node for node, i in self._leaves.items() if needed[i]}
-        return Flat(op, starts(lengths), child, numbers, {i: node.data for i, node in leaves.items()})
+        return Flat(
+            ops,
+            starts(lengths),
+            position[child].astype(np.int32),
+            numbers,
+            {i: node.data for i, node in leaves.items()},
+        )
 
 
 _NONE = np.zeros(0)

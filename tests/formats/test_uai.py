@@ -172,7 +172,7 @@ def bipartite_sums(tables: Sequence[Table]) -> tuple[float, np.ndarray, np.ndarr
 
 
 def test_dbn_11_whole_is_refused_with_its_width() -> None:
-    with pytest.raises(FormatError, match=r"induced width of a min-fill order is 20.*keep"):
+    with pytest.raises(FormatError, match=r"induced width of a min-fill order is at least \d+: .* live terms .*keep"):
         pgcc.load(shared("DBN_11.uai"))
 
 
@@ -351,7 +351,7 @@ DAMAGE = {
     "one state": (GOOD.replace("2 2 2", "1 2 2"), 9, "so its size is 1, not 2"),
     "no state": (GOOD.replace("2 2 2", "0 2 2"), 3, "x1 has 0 states"),
     "too many states": (GOOD.replace("2 2 2", "99999 2 2"), 3, "x1 has 99999 states"),
-    "one cardinality missing": (GOOD.replace("2 2 2", "2 2"), 5, "table 0 has the variable 2 twice"),
+    "one cardinality missing": (GOOD.replace("2 2 2", "2 2"), 6, "table 0 has no variables, so its size is 1, not 2"),
     "too many tables": (GOOD.replace("2\n3\n1 0", "2\n4\n1 0"), None, ""),
     "too few tables": (GOOD.replace("2\n3\n1 0", "2\n2\n1 0"), None, ""),
     "huge number of tables": (GOOD.replace("2\n3\n1 0", "2\n500000000\n1 0"), 4, "ends before all 500000000 tables"),
