@@ -142,6 +142,21 @@ def test_packing_pads_with_the_last_row() -> None:
             assert (rows[118:] == evidence[-1]).all()
 
 
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("negative", [False, True])
+def test_a_row_by_itself_has_the_same_bits_as_in_a_block(seed: int, negative: bool) -> None:
+    """Forward and reverse; circuits with tables of two variables and of more."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 15))
+    circuit = random_circuit(rng, n, size=int(rng.integers(3, 80)), negative=negative)
+    compiled = Compiled(circuit, validate=False)
+    rows = rng.choice([0, 1, -1], size=(40, len(circuit.variables))).astype(np.int8)
+    for loop in (compiled.float64.loop, compiled.reverse._loop):
+        together = loop.values(rows)
+        for i in range(len(rows)):
+            assert np.array_equal(loop.values(rows[i : i + 1])[:, 0], together[:, i], equal_nan=True)
+
+
 class TestDeterminants:
     def test_one_that_underflows(self) -> None:
         # 300 factors of 1e-3: numpy's det is 0, and 1e-900 is not

@@ -62,7 +62,7 @@ def pack_block(rows, first, lanes, packed):
     evidence, variables = rows
     count = len(evidence) // max(1, variables)
     there = (first + lanes - 1) * variables + max(8, variables) <= len(evidence)
-    if variables > 0 and there and len(packed) >= 8 * lanes:
+    if variables > 0 and lanes > 1 and there and len(packed) >= 8 * lanes:
         for v in range(0, variables, 8):
             v = max(0, min(v, variables - 8))  # the last square may overlap the one before
             for lane in range(0, lanes, 8):

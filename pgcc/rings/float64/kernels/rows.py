@@ -46,7 +46,7 @@ def run_rows(program, evidence, lanes, block, roots, out):
     """out[r, row] = value of slot roots[r], padded to whole blocks.
 
     program : FloatProgram. evidence : int8, rows × variables: 1, 0, or −1 for unobserved. lanes : rows per block, a
-    multiple of 32. block : Block.
+    multiple of 32, or 1. block : Block.
     """
     rows = Rows(evidence.reshape(-1).view(np.uint8), evidence.shape[1])
     for number in range(out.shape[1] // lanes):
@@ -70,7 +70,7 @@ def write_certified(program, evidence, lanes, block, roots, answer, numbers):
             numbers[first : first + here] = math.nan
             certain = False
             continue
-        padded = -(-here // STEP) * STEP  # the last block may be smaller
+        padded = 1 if lanes == 1 else -(-here // STEP) * STEP  # the last block may be smaller
         read_block(program, rows, first, padded, block)
         fetch(numbers, first, first + here, True)
         fetch(flat, (first + lanes) * variables, min(first + 2 * lanes, count) * variables, False)
