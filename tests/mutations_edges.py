@@ -65,8 +65,8 @@ EDGE_MUTANTS = [
      "data/test_evidence.py"),
     # -- file formats
     ("tables of networks have their axes reversed", "formats/uai.py", "_read_table",
-     "np.array([tokens.number(f'an entry of table {i}') for _ in range(size)]).reshape((2,) * len(scope))",
-     "np.array([tokens.number(f'an entry of table {i}') for _ in range(size)]).reshape((2,) * len(scope)).T",
+     "np.array([tokens.number(f'an entry of table {i}') for _ in range(size)]).reshape(shape)",
+     "np.array([tokens.number(f'an entry of table {i}') for _ in range(size)]).reshape(shape[::-1]).T",
      "formats/test_uai.py"),
     ("complements in a table", "formats/uai_writer.py", "_table", "-1 if out else 1", "1",
      "formats/test_uai.py formats/test_writers.py"),

@@ -42,7 +42,7 @@ SECTIONS = [
     section(
         "pgcc.pc",
         "pgcc.pc",
-        "PC SignedPC pos neg bernoulli true mixture product structure to_pc Structure Offender Smoothing",
+        "PC SignedPC pos neg bernoulli categorical true mixture product structure to_pc Structure Offender Smoothing",
         "/guide/circuits",
     ),
     section(

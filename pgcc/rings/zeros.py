@@ -81,7 +81,8 @@ def _nonzero(floats: np.ndarray, numbers: Iterable[Number]) -> np.ndarray:
 
 def _packed(mask: np.ndarray) -> np.ndarray:
     """Bits of rows as words: blocks of 64 rows × columns."""
-    padded = np.zeros((-(-len(mask) // WORD) * WORD, mask.shape[1]), bool)
+    blocks = -(-len(mask) // WORD)
+    padded = np.zeros((blocks * WORD, mask.shape[1]), bool)
     padded[: len(mask)] = mask
-    packed = np.packbits(padded.reshape(-1, WORD, mask.shape[1]), axis=1, bitorder="little")
+    packed = np.packbits(padded.reshape(blocks, WORD, mask.shape[1]), axis=1, bitorder="little")
     return np.ascontiguousarray(packed.transpose(0, 2, 1)).view(np.uint64)[:, :, 0]

@@ -48,7 +48,7 @@ def count_certain(compiled: Compiled, rows: np.ndarray, rtol: float = 1e-9) -> i
     """How many posteriors are certain; each is compared with the quotient of two rational numbers."""
     if not compiled.decomposable or compiled.reverse is None:
         return 0
-    found, checked = climb(compiler.MARGINALS[True][:2], compiled, rows, rtol)[0], 0
+    found, checked = climb(compiler.MARGINALS[True][:3], compiled, rows, rtol)[0], 0
     for i, row in enumerate(rows.tolist()):
         root = compiled.exact.rational(row)
         assert root == 0 or not found.impossible[i]
