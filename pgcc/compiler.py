@@ -47,7 +47,7 @@ import numpy as np
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.evaluate.direct import Float64, Scaled
 from pgcc.evaluate.soft import Reweighted, SoftRows, runs_of
-from pgcc.ir.blocks import find_blocks, find_outs
+from pgcc.ir.blocks import find_blocks
 from pgcc.ir.circuit import Circuit, from_flat
 from pgcc.ir.facts import multiplications
 from pgcc.ir.node import Node
@@ -198,7 +198,8 @@ class Compiled:
         self.given, self.validate = circuit, validate
         self.seconds: dict[str, float] = {}
         self._make(FOR_ANY_CIRCUIT[0])  # before it is known which stages there are
-        self.blocks, self.outs = find_blocks(self.circuit), find_outs(self.circuit)
+        self.blocks = find_blocks(self.circuit)
+        self.outs = self.circuit.domains.outs if self.circuit.domains else np.zeros(0, np.int64)
         if self.circuit.domains and self.blocks is None:
             self.circuit = from_flat(self.circuit._flat, tuple(self.circuit.variables))  # plain columns
         self.work, self.edges = multiplications(self.circuit), self.circuit.edges
@@ -247,6 +248,14 @@ class Compiled:
     def similar(self, circuit: Circuit) -> Compiled:
         """Another circuit, compiled in the same way."""
         return Compiled(circuit, self.validate)
+
+    def closed(self, rows: Any) -> Any:
+        """Rows of evidence with all that they imply about variables with states (see `Blocks`)."""
+        if self.blocks is None:
+            return rows
+        if isinstance(rows, SoftRows):
+            return SoftRows(self.blocks.closed(rows.codes), rows.likelihoods)
+        return self.blocks.closed(rows)
 
     # -- answers: see the ladders below ------------------------------------------------------------------------------
 
@@ -461,10 +470,8 @@ def climb(ladder: Sequence[Rung], compiled: Any, rows: Any, rtol: float, *extra:
     """
     answers: Any = None
     used: dict[str, int] = {}
-    blocks = getattr(compiled, "blocks", None)
-    if blocks is not None:
-        soft = isinstance(rows, SoftRows)
-        rows = rows._replace(codes=blocks.closed(rows.codes)) if soft else blocks.closed(rows)
+    if isinstance(compiled, Compiled):
+        rows = compiled.closed(rows)
     uncertain = np.arange(len(rows))
     for rung in ladder:
         used.setdefault(rung.method, 0)

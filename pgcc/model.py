@@ -19,8 +19,9 @@ from pgcc.certify import budget
 from pgcc.collector import collector_paused
 from pgcc.compiler import Compiled
 from pgcc.data.answers import Axes, in_form, joined
-from pgcc.data.evidence import Evidence, read_names
+from pgcc.data.evidence import Evidence, read_counted
 from pgcc.errors import (
+    EvidenceError,
     KnowsOtherWords,
     PgccError,
     PrecisionError,
@@ -38,7 +39,8 @@ from pgcc.ir.facts import multiplications
 from pgcc.ir.numbers import log_of
 from pgcc.kernels.policy import tier
 from pgcc.methods import check_method
-from pgcc.passes.sizes import read_size
+from pgcc.passes.condition import condition
+from pgcc.passes.sizes import of_size, read_size
 from pgcc.progress import waiting
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.explain import Explanation, explain
@@ -64,7 +66,7 @@ class _Settings:
     threads: int
 
 
-Names = Iterable[str] | str | None
+Names = Iterable[str] | Mapping[str, Any] | str | None
 Size = int | tuple[int, int] | range | list[int] | set[int] | None
 
 
@@ -98,6 +100,8 @@ class Model(KnowsOtherWords):
         The circuit that was compiled, exactly as you gave it.
     variables : tuple of str
         The names of the variables, in the order of the columns of your data.
+    states : dict
+        The states of every variable: (0, 1) if it is plainly in or out.
 
     Notes
     -----
@@ -143,7 +147,7 @@ class Model(KnowsOtherWords):
     variables: tuple[str, ...]
 
     def __init__(self, circuit: Circuit, settings: _Settings, standing: Standing | None = None):
-        self.circuit, self.variables = circuit, circuit.variables
+        self.circuit, self.variables = circuit, tuple(circuit.domains or circuit.variables)
         self._settings = settings
         self._sized: tuple[Any, Model] | None = None  # the last size that was asked about, and the model given that
         # the last likelihoods of soft evidence, the model given these, and the logarithm of the factor that it lacks
@@ -156,6 +160,27 @@ class Model(KnowsOtherWords):
             else:
                 self._standing = standing or find_standing(circuit, self._compiled, total)
         self._asked = Distribution(circuit, self._compiled, total, settings.rtol, settings.threads, self._standing)
+
+    @property
+    def states(self) -> dict[str, tuple[Any, ...]]:
+        """The states of every variable, (0, 1) if it is plainly in or out.
+
+        See Also
+        --------
+        pgcc.Circuit.with_states : say which variables of a polynomial are states of one variable
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> weather = pgcc.pc.categorical("weather", {"sun": "0.6", "rain": "0.3", "snow": "0.1"})
+        >>> model = pgcc.compile((weather * pgcc.pc.bernoulli("late", 0.25)).to_pgc())
+        >>> model.states
+        {'weather': ('sun', 'rain', 'snow'), 'late': (0, 1)}
+        >>> model.marginals("weather!=sun")
+        {'weather': {'sun': 0.0, 'rain': 0.75, 'snow': 0.25}, 'late': 0.25}
+        """
+        domains = self.circuit.domains
+        return {name: (0, 1) if domains is None else domains[name].states for name in self.variables}
 
     @property
     def standing(self) -> Standing:
@@ -301,7 +326,7 @@ class Model(KnowsOtherWords):
         >>> model.condition("b=0", size=(1, 2)).variables
         ('a',)
         """
-        whole = self._given(over, size)
+        whole = self._given(None if over is None else self._counted(over), size)
         if evidence is None:
             return whole
         given = whole._asked.read(evidence)
@@ -311,7 +336,7 @@ class Model(KnowsOtherWords):
         if given.soft is not None:
             factor, circuit = weigh(circuit, given.soft[0])
             circuit = circuit if self._settings.normalize else circuit * factor
-        return whole._part(circuit.observe(observed))
+        return whole._part(condition(circuit, observed))
 
     # -- variables -----------------------------------------------------------------------------------------------------
 
@@ -427,7 +452,7 @@ class Model(KnowsOtherWords):
             return self._ask(covariance, how, evidence, axes=Axes.PAIRS)
         from pgcc.queries.moments import covariance_of_counts
 
-        groups = [self._asked.columns(names) for names in counts]
+        groups = [self._asked.places(self._counted(names)) for names in counts]
         return self._ask(covariance_of_counts, how, evidence, groups)
 
     # -- how many? -----------------------------------------------------------------------------------------------------
@@ -721,14 +746,16 @@ class Model(KnowsOtherWords):
 
         if not isinstance(other, Model):
             raise PgccError(f"kl compares a model with another Model, not with {type(other).__name__}")
-        if how.get("over") is not None:
-            how["over"] = read_names(how["over"], self._asked.column)  # they are read twice
+        over = how.get("over")
+        if over is not None and not isinstance(over, (str, Mapping)):
+            over = how["over"] = list(over)  # they are read twice
         if self._asked.read(evidence).soft is not None:
             raise PgccError(
                 "kl does not take soft evidence",
                 advice="p.condition(evidence).kl(q.condition(evidence)) compares what both say then",
             )
-        q = other._given(how.get("over"), how.get("size"))._distribution(how.get("rtol"), how.get("threads"))
+        counted = None if over is None else other._counted(over)
+        q = other._given(counted, how.get("size"))._distribution(how.get("rtol"), how.get("threads"))
         return self._ask(kl, how, evidence, q, samples, rng, times=_number(samples))
 
     def mutual_information(self, a: Names, b: Names, evidence: Any = None, **how: Unpack[How]) -> Any:
@@ -749,7 +776,7 @@ class Model(KnowsOtherWords):
         """
         from pgcc.queries.information import mutual_information
 
-        sets = self._asked.columns(a), self._asked.columns(b)
+        sets = self._asked.columns_of(a), self._asked.columns_of(b)
         return self._ask(mutual_information, how, evidence, *sets)
 
     @knows_other_words
@@ -804,12 +831,11 @@ class Model(KnowsOtherWords):
         if how:
             _check_keywords(question.__name__, how, HowByName if axes.is_named else How)
             over, size, rtol, threads, names = map(how.get, ("over", "size", "rtol", "threads", "names"))
-        if over is not None:
-            over = read_names(over, self._asked.column)
-        whole = self if size is None and (over is None or counts) else self._given(over, size)
+        counted = None if over is None else self._counted(over)
+        whole = self if size is None and (over is None or counts) else self._given(counted, size)
         if counts:
-            more = (self._asked.columns(over), *more)
-        given = Evidence(self.variables, evidence, self._asked.column)
+            more = (self._asked.places(self._counted(None) if counted is None else counted), *more)
+        given = self._asked.read(evidence)
         asked = whole._asked if rtol is None and threads is None else whole._distribution(rtol, threads)
         compiled = whole._compiled
         work = compiled.work * given.rows * times
@@ -822,18 +848,20 @@ class Model(KnowsOtherWords):
                 answers = joined([question(*part, *more) for part in whole._by_likelihoods(asked, given)])
         return in_form(answers, also if also is not None and given.single else given, axes, names)
 
-    def _given(self, over: Names, size: Size) -> Model:
-        """This distribution, conditioned on how many of `over` are in.
+    def _given(self, counted: list[str] | None, size: Size) -> Model:
+        """This distribution, conditioned on how many of some columns are in.
 
         The last such model is kept, because questions about the same size usually come in series.
         """
-        if over is None and size is None:
+        if counted is None and size is None:
             return self
-        counted = read_names(over, self._asked.column)
-        key = (None if size is None else read_size(size), counted)
+        if size is None:
+            raise EvidenceError("`over` says what `size` counts: it means nothing alone", argument="over")
+        counted = self._counted(None) if counted is None else counted
+        key = (read_size(size), counted)
         if self._sized is not None and self._sized[0] == key:
             return self._sized[1]
-        circuit = self.circuit.observe(size=size, over=counted)
+        circuit = of_size(self.circuit, size, counted)
         try:
             found = self._part(circuit)
         except SemanticsError as error:
@@ -842,6 +870,10 @@ class Model(KnowsOtherWords):
             raise SemanticsError(f"no set of size {size} is possible, so it cannot be conditioned on") from None
         self._sized = key, found
         return found
+
+    def _counted(self, over: Names) -> list[str]:
+        """The columns of the circuit that are counted."""
+        return read_counted(over, self.circuit.variables, self._asked.column)
 
     def _by_likelihoods(self, asked: Distribution, given: Evidence) -> Iterator[tuple[Distribution, Evidence]]:
         """Rows of soft evidence, without their likelihoods, and the distribution given these."""

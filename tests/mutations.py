@@ -884,7 +884,7 @@ BOUNDS = [
                     (
                         "the entropy of what was not seen",
                         "_sampled_entropy",
-                        "part + rtol * (1.0 + part) + max(map(_times_log, u)) + u[1] * free * np.log(2.0)",
+                        "part + rtol * (1.0 + part) + max(map(_times_log, u)) + u[1] * most",
                         "part + rtol * (1.0 + part) + max(map(_times_log, u))",
                     ),
                     (
@@ -896,7 +896,7 @@ BOUNDS = [
                     (
                         "what samples miss",
                         "_sampled_entropy",
-                        "_MISSED / len(drawn) * (free * np.log(2.0) + np.log(len(drawn)))",
+                        "_MISSED / len(drawn) * (most + np.log(len(drawn)))",
                         "0.0",
                     ),
                     (

@@ -10,6 +10,10 @@
 
 The index of a DataFrame labels the rows. ``names=True`` gives names in any case (dicts, and DataFrames for answers with
 two axes); ``names=False`` gives none.
+
+A variable with states has a number for each of them: in a dict, a dict from labels to numbers; in an array or
+DataFrame, several columns, ``weather=sun`` and so on (`Domains.axis`). Samples are labels, or numbers
+(`Domain.numbers`) without names and where the evidence is an array.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ import numpy as np
 
 from pgcc.data.evidence import Evidence, Form
 from pgcc.errors import EvidenceError, PgccError
+from pgcc.ir.domains import Domains
 from pgcc.ir.names import find_variable, hint
 
 
@@ -54,19 +59,23 @@ class ByVariable(np.ndarray):
     """
 
     column: Mapping[str, int] = MappingProxyType({})
+    domains: Domains | None = None
 
     @classmethod
-    def of(cls, numbers: np.ndarray, column: Mapping[str, int]) -> ByVariable:
+    def of(cls, numbers: np.ndarray, column: Mapping[str, int], domains: Domains | None = None) -> ByVariable:
         found = numbers.view(cls)
-        found.column = column
+        found.column, found.domains = column, domains
         return found
 
     def __array_wrap__(self, array: np.ndarray, *_: Any) -> Any:
         return np.asarray(array)[()]  # what is computed from them is a plain array, or a number
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, (str, tuple)) and self.shape == (len(self.column),):
+        size = len(self.column if self.domains is None else self.domains.axis)
+        if isinstance(key, (str, tuple)) and self.shape == (size,):
             variable = find_variable(key, self.column)
+            if variable is not None and self.domains is not None:
+                return by_state(self.domains, self.tolist())[variable]
             if variable is not None:
                 return float(self[self.column[variable]])
             if isinstance(key, str):
@@ -83,18 +92,23 @@ def in_form(answers: Any, given: Evidence, axes: Axes, names: bool | None) -> An
         parts = (in_form(part, given, axes, names) for part in answers)
         return answers._make(parts) if hasattr(answers, "_make") else tuple(parts)
     form = given.form
+    if given.domains is not None and axes.is_named:
+        answers = _of_states(answers, given.domains, axes, form is not Form.ARRAY if names is None else bool(names))
     if names is None:
         if axes is _VARIABLES and form is Form.NOTHING:
-            return ByVariable.of(answers[0], given.column)
+            return ByVariable.of(answers[0], given.column, given.domains)
         names = form is _FRAME or (axes is _VARIABLES and form not in _UNNAMED)
     elif not isinstance(names, (bool, np.bool_)):
         raise PgccError(f"names={names!r}: True for answers by name, False for arrays")
     if names and form is _FRAME:
         return _framed(answers, given, axes, given.index)
     if names and axes is _VARIABLES:
-        found = [dict(zip(given.variables, row, strict=True)) for row in answers.tolist()]
         if form is Form.SERIES:
-            return _pandas().Series(found[0])
+            return _pandas().Series(dict(zip(_entries(given), answers[0].tolist(), strict=True)))
+        if given.domains is None:
+            found = [dict(zip(given.variables, row, strict=True)) for row in answers.tolist()]
+        else:
+            found = [by_state(given.domains, row) for row in answers.tolist()]
         return found[0] if given.single else found
     if names and axes is not Axes.NUMBER:
         return _framed(answers, given, axes, None)
@@ -102,6 +116,40 @@ def in_form(answers: Any, given: Evidence, axes: Axes, names: bool | None) -> An
         return answers
     answer = answers[0]
     return float(answer) if type(answer) is np.float64 else answer
+
+
+def by_state(domains: Domains, numbers: list[float]) -> dict[str, Any]:
+    """Numbers in the order of `Domains.axis` as a dict: of a variable with states, a dict from its states.
+
+    >>> by_state(Domains.of({"w": ["sun", "rain", "snow"], "here": ["always"]}), [0.5, 0.25, 0.25])
+    {'w': {'sun': 0.5, 'rain': 0.25, 'snow': 0.25}, 'here': {'always': 1.0}}
+    """
+    found: dict[str, Any] = {name: {d.states[0]: 1.0} if len(d.states) == 1 else {} for name, d in domains.items()}
+    for (name, state, _), number in zip(domains.axis, numbers, strict=True):
+        if state is None:
+            found[name] = number
+        else:
+            found[name][state] = number
+    return found
+
+
+def _of_states(answers: np.ndarray, domains: Domains, axes: Axes, labels: bool) -> np.ndarray:
+    """Answers about columns, and `outs`, as answers about variables and their states."""
+    if axes is Axes.SAMPLES:
+        states = domains.states_in(answers.reshape(-1, answers.shape[-1]))
+        meanings = [domain.states if labels else domain.numbers for domain in domains.values()]
+        tables = [np.array(meaning, object if labels else None) for meaning in meanings]
+        found = np.stack([table[states[:, v]] for v, table in enumerate(tables)], axis=1)
+        return found.reshape(*answers.shape[:-1], len(domains))
+    places = [place for _, _, place in domains.axis]
+    return answers[..., places] if axes is Axes.VARIABLES else answers[..., places, :][..., places]
+
+
+def _entries(given: Evidence) -> list[str]:
+    """The names of the numbers of an answer about variables."""
+    if given.domains is None:
+        return list(given.variables)
+    return [name if state is None else f"{name}={state}" for name, state, _ in given.domains.axis]
 
 
 def joined(parts: list[Any]) -> Any:
@@ -123,10 +171,11 @@ def _framed(answers: Any, given: Evidence, axes: Axes, index: Any) -> Any:
     if axes is Axes.NUMBER:
         kept = answers if isinstance(answers, np.ndarray) else pandas.array(answers, dtype=object)
         return pandas.Series(kept, index=index)
-    columns = range(answers.shape[-1]) if axes is Axes.COUNTS else list(given.variables)
+    columns: Any = list(given.variables) if axes is Axes.SAMPLES else _entries(given)
+    columns = range(answers.shape[-1]) if axes is Axes.COUNTS else columns
     if answers.ndim == 2:
         return pandas.DataFrame(answers, index=index, columns=columns)
-    inner = list(given.variables) if axes is Axes.PAIRS else range(answers.shape[1])
+    inner = columns if axes is Axes.PAIRS else range(answers.shape[1])
     if given.single:
         return pandas.DataFrame(answers[0], index=inner, columns=columns)
     outer = range(len(answers)) if index is None else index

@@ -1,4 +1,8 @@
-"""Evidence in every form that users have it → rows of int8 codes: 1 observed in, 0 observed out, −1 unobserved."""
+"""Evidence in every form that users have it → rows of int8 codes: 1 observed in, 0 observed out, −1 unobserved.
+
+Codes are about the columns of a circuit. Evidence about variables with states (`pgcc.ir.domains`) is read as the
+numbers of states, and becomes codes of all columns that show them.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from pgcc.arrays import as_array, is_frame, is_pandas, is_sparse
-from pgcc.data.text import parse_evidence, parse_names
+from pgcc.data.text import CELLS, parse_evidence, parse_names
 from pgcc.errors import EvidenceError, brief
 from pgcc.evaluate.soft import SoftRows
+from pgcc.ir.domains import Domain, domains_of
 from pgcc.ir.names import find_variable, hint, some
 from pgcc.locks import cached_property
 
+_MOST_RANKED = 1 << 16  # the largest range of integers that are numbered by a table
 _MEANING = "1 (in), 0 (out) or −1 / None / NaN (unobserved)"
 
 
@@ -35,16 +41,21 @@ class Evidence:
 
     Parameters
     ----------
-    variables : sequence of str
-        The columns.
+    columns : sequence of str
+        The columns of the circuit, which know the domains of variables with states.
     given : mapping, text, array, DataFrame, or sequence of mappings or texts
         A dict of names (others are unobserved), or the same as text, ``"a=1, b=0"``; an array of integers, booleans or
-        floats with one column per variable; a DataFrame of pandas or polars; a list of dicts or texts.
+        floats with one column per variable; a DataFrame of pandas or polars; a list of dicts or texts. The value of a
+        variable with states is a label, a set of labels, or its number (see `Domain.numbers`).
     column : dict, optional
         The number of each variable, if that is already known.
 
     Attributes
     ----------
+    variables : sequence of str
+        The names of the variables.
+    domains : Domains or None
+        Their states; None if all are plain binary variables, and the columns are the variables.
     rows : int
         The number of rows.
     single : bool
@@ -54,7 +65,7 @@ class Evidence:
     index : pandas Index or None
         The labels of the rows of a DataFrame.
     soft : float64 array or None
-        Likelihoods, rows × variables × 2 (see `pgcc.evaluate.soft`), if there is soft evidence.
+        Likelihoods, rows × columns × 2 (see `pgcc.evaluate.soft`), if there is soft evidence.
     first : int
         The number of the first row, if this is a part of a table.
 
@@ -73,8 +84,9 @@ class Evidence:
     first = 0
     _checked = False  # whether the table is known to hold codes only
 
-    def __init__(self, variables: Sequence[str], given: Any, column: dict[str, int] | None = None):
-        self.variables = tuple(variables)
+    def __init__(self, columns: Sequence[str], given: Any, column: dict[str, int] | None = None):
+        self.columns = columns if isinstance(columns, tuple) else tuple(columns)
+        self.domains = domains_of(self.columns)
         if column is not None:
             self.column = column
         self._likelihoods: dict[tuple[int, int], tuple[float, float]] = {}  # by row and column
@@ -90,13 +102,13 @@ class Evidence:
             self._soften()
             return
         if isinstance(given, np.ma.MaskedArray):  # masked entries are unobserved
-            given = np.where(np.ma.getmaskarray(given), -1, given.data.astype(np.float64))
+            given = np.where(np.ma.getmaskarray(given), np.nan, given.data.astype(np.float64))
         if given is None or _is_by_name(given):
             self.single = self._checked = True
             self.form = Form.NOTHING if given is None else Form.SERIES if _is_series(given) else Form.NAMES
             self._table = self._by_name({} if given is None else given, "")[None]
         elif is_frame(given):
-            self._table = _Frame(self.column, given)
+            self._table = _Frame(self, given)
             if is_pandas(given):
                 self.form, self.index = Form.FRAME, given.index
         elif isinstance(given, Sequence) and given and all(map(_is_by_name, given)):
@@ -111,10 +123,28 @@ class Evidence:
         self.rows = len(self._table)
         self._soften()
 
+    @classmethod
+    def of_codes(cls, columns: tuple[str, ...], codes: np.ndarray, column: dict[str, int] | None = None) -> Evidence:
+        """Evidence that is known to be int8 codes of the columns."""
+        found = cls(columns, None, column)
+        found._table = np.atleast_2d(codes)
+        found.rows, found.form, found.single = len(found._table), Form.ARRAY, False
+        return found
+
+    @property
+    def variables(self) -> Sequence[str]:
+        """The names of the variables."""
+        return self.columns if self.domains is None else tuple(self.domains)
+
     @cached_property
     def column(self) -> dict[str, int]:
         """The number of each variable."""
         return {name: i for i, name in enumerate(self.variables)}
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return len(self.columns)
 
     def chunk(self, rows: slice, checked: bool = True) -> np.ndarray:
         """The rows as a C-contiguous int8 array; an array that was given in this form need not be `checked`."""
@@ -131,14 +161,14 @@ class Evidence:
 
     def part(self, rows: slice) -> Evidence:
         """What some rows observe, without their likelihoods; the rows keep their numbers."""
-        found = Evidence(self.variables, self.codes(rows), self.column)
+        found = Evidence.of_codes(self.columns, self.codes(rows), self.column)
         found.form, found.single, found.first = self.form, self.single, self.first + rows.start
         return found
 
     def _soften(self) -> None:
         """Gather the likelihoods."""
         if self._likelihoods:
-            self.soft = np.ones((self.rows, len(self.variables), 2))
+            self.soft = np.ones((self.rows, len(self.columns), 2))
             for place, pair in self._likelihoods.items():
                 self.soft[place] = pair
 
@@ -147,48 +177,96 @@ class Evidence:
         table = self._table[rows]
         if self._checked:
             return table
+        if self.domains is not None:
+            read = isinstance(self._table, _Frame)
+            return self.domains.codes(table if read else self._states(table, rows.indices(self.rows)[0]))
         if not table.flags.writeable:  # another type to Numba, for which it would compile every kernel anew
             table = table.copy()
         if not checked and table.dtype == np.int8 and table.flags.c_contiguous:
             return table
-        return as_codes(table, self.variables, rows.indices(self.rows)[0])
+        return as_codes(table, self.columns, rows.indices(self.rows)[0])
+
+    def _states(self, table: np.ndarray, first: int) -> np.ndarray:
+        """The numbers of the states that a table of numbers or labels means; −1 for what is unobserved."""
+        assert self.domains is not None
+        found = np.empty(table.shape, np.int64)
+        for v, (name, domain) in enumerate(self.domains.items()):
+            found[:, v] = as_states(table[:, v], domain, name, first)
+        return found
+
+    def values(self, row: int) -> dict[str, Any]:
+        """What a row observes, by variable: 1 or 0, or the label of a state, or the set of those that are possible."""
+        codes = self.codes(slice(row, row + 1))[0]
+        if self.domains is None:
+            return {name: code for name, code in zip(self.columns, codes.tolist(), strict=True) if code >= 0}
+        found = {}
+        for name, domain in self.domains.items():
+            possible = _possible(domain, {c: int(codes[self.domains.at[c]]) for c in domain.columns if c})
+            if len(possible) < len(domain.states):
+                found[name] = domain.among(possible)
+        return found
 
     def describe(self, row: int) -> str:
         """A row in words, for messages."""
-        codes = self.codes(slice(row, row + 1))[0].tolist()
-        seen = [f"{name}={code}" for name, code in zip(self.variables, codes, strict=True) if code >= 0]
+        seen = [_told(name, value) for name, value in self.values(row).items()]
         if self.soft is not None:
-            pairs = zip(self.variables, codes, self.soft[row].tolist(), strict=True)
+            pairs = zip(self.columns, self.codes(slice(row, row + 1))[0].tolist(), self.soft[row].tolist(), strict=True)
             seen += [f"{name}={{0: {o:g}, 1: {i:g}}}" for name, code, (o, i) in pairs if code < 0 and (o, i) != (1, 1)]
         text = ", ".join(seen[:8]) + (f", … ({len(seen)} observed)" if len(seen) > 8 else "")
         return (f"evidence {text}" if seen else "no evidence") + ("" if self.single else f" (row {self.first + row})")
 
     def observed(self) -> dict[str, int]:
-        """The variables that a single piece of evidence observes, and their values."""
+        """The columns that a single piece of evidence observes, and their codes."""
         if not self.single:
             raise EvidenceError("expected one piece of evidence, not a table of them")
         codes = self.chunk(slice(None))[0].tolist()
-        return {name: code for name, code in zip(self.variables, codes, strict=True) if code >= 0}
+        return {name: code for name, code in zip(self.columns, codes, strict=True) if code >= 0}
 
     def _by_name(self, given: Any, where: str, row: int = 0) -> np.ndarray:
         """One row of codes, from a dict, a Series or text."""
         if isinstance(given, str):
             self._refuse_names([given])
-            given = parse_evidence(given, self.variables)
+            given = parse_evidence(given, self.variables, self.domains)
         return self._from_dict(_named(given), where, row)
 
     def _from_dict(self, values: Mapping[Any, Any], where: str, row: int = 0) -> np.ndarray:
         """One row of codes."""
         if not values.keys() <= self.column.keys():
             values = self._with_known_names(values, where)
-        codes = np.full(len(self.variables), -1, np.int8)
+        codes = np.full(len(self.columns), -1, np.int8)
         for name, value in values.items():
             what, column = f"variable {name!r}{where}", self.column[name]
+            if self.domains is not None:
+                self._observe(codes, name, value, what, row)
+                continue
             if isinstance(value, Mapping):
                 pair = self._likelihoods[row, column] = as_likelihoods(value, what)
                 value = -1 if min(pair) > 0.0 else int(pair[1] > 0.0)
             codes[column] = as_code(value, what)
         return codes
+
+    def _observe(self, codes: np.ndarray, name: str, value: Any, where: str, row: int) -> None:
+        """Put what is known of a variable into a row of codes: a label, a set of labels, or likelihoods by label."""
+        assert self.domains is not None
+        domain, likelihoods = self.domains[name], None
+        if isinstance(value, Mapping):
+            likelihoods = state_likelihoods(domain, value, where)
+            possible = {i for i, likelihood in enumerate(likelihoods) if likelihood}
+        elif isinstance(value, (set, frozenset, list, tuple)):
+            possible = {domain.number(label, where) for label in value}
+        elif is_missing(value, domain):
+            return
+        else:
+            possible = {domain.number(value, where)}
+        if not possible:
+            raise EvidenceError(f"{where}: no state is possible")
+        absent = 1.0 if likelihoods is None or None not in domain.columns else likelihoods[domain.columns.index(None)]
+        for i, column in enumerate(domain.columns):
+            if column is not None:
+                at = self.domains.at[column]
+                codes[at] = 0 if i not in possible else 1 if len(possible) == 1 else -1
+                if likelihoods is not None:
+                    self._likelihoods[row, at] = (absent, likelihoods[i])
 
     def _with_known_names(self, values: Mapping[Any, Any], where: str) -> dict[str, Any]:
         """The same values by the actual names of the variables (see `find_variable`)."""
@@ -220,7 +298,7 @@ class Evidence:
         n = len(self.variables)
         if not table.ndim:
             raise EvidenceError(f"{brief(given)} is not evidence: give a dict, text, an array or a DataFrame")
-        if table.dtype.kind not in "biuf" and table.size:
+        if table.dtype.kind not in "biuf" and table.size and self.domains is None:
             table = _from_objects(table)
         if table.ndim == 1 and (len(table) == n or not len(table)):
             if len(table) == n:
@@ -241,8 +319,8 @@ class Evidence:
 class _Frame:
     """A DataFrame of pandas or polars, read a chunk at a time by column name; variables without one are unobserved."""
 
-    def __init__(self, column: dict[str, int], frame: Any):
-        self.frame, self.width = frame, len(column)
+    def __init__(self, given: Evidence, frame: Any):
+        column, self.domains, self.frame, self.width = given.column, given.domains, frame, len(given.column)
         places: dict[int, None] = {}  # of the columns of the frame, among the variables
         for name in frame.columns:
             variable = find_variable(name, column)
@@ -258,14 +336,24 @@ class _Frame:
 
     def __getitem__(self, rows: slice) -> np.ndarray:
         part = self.frame.iloc[rows] if is_pandas(self.frame) else self.frame[rows]
-        table = np.full((len(part), self.width), -1.0)
+        table, first = np.full((len(part), self.width), -1.0), rows.indices(len(self))[0]
+        if self.domains is not None:
+            return self._states(part, first)
         for name, place in zip(self.frame.columns, self.places, strict=True):
             values = part[name].to_numpy()
             if values.dtype.kind not in "biuf":  # objects: None and NA are unobserved
-                first = rows.indices(len(self))[0]
                 values = [as_code(v, f"row {first + i}, variable {name!r}") for i, v in enumerate(values)]
             table[:, place] = values
         return table
+
+    def _states(self, part: Any, first: int) -> np.ndarray:
+        """The numbers of the states in some rows, for `Domains.codes`; −1 for what is unobserved."""
+        assert self.domains is not None
+        found, domains = np.full((len(part), self.width), -1, np.int64), list(self.domains.items())
+        for column, place in zip(self.frame.columns, self.places, strict=True):
+            name, domain = domains[place]
+            found[:, place] = as_states(part[column], domain, name, first)
+        return found
 
 
 class _Sparse:
@@ -328,6 +416,46 @@ def read_names(names: Iterable[str] | str | None, column: Mapping[str, Any]) -> 
     return list(found)
 
 
+def read_counted(
+    names: Iterable[str] | Mapping[str, Any] | str | None, columns: tuple[str, ...], column: Mapping[str, Any]
+) -> list[str]:
+    """The columns to count: of variables that are yes or no, or of given states, ``{"weather": "rain"}``.
+
+    >>> from pgcc.ir.domains import Domains, as_columns
+    >>> columns = as_columns(Domains.of({"w": ["sun", "rain", "snow"], "wet": ["no", "yes"]}))
+    >>> read_counted({"w": {"rain", "snow"}}, columns, {}), read_counted("wet", columns, {})
+    (['w=rain', 'w=snow'], ['wet'])
+    """
+    domains = domains_of(columns)
+    if domains is None:
+        return read_names(names, column)
+    if isinstance(names, Mapping):
+        states = {read_names([name], domains)[0]: labels for name, labels in names.items()}
+    else:
+        states = dict.fromkeys(read_names(names, domains))
+    return [found for name, labels in states.items() for found in _counted(name, domains[name], labels)]
+
+
+def _counted(name: str, domain: Domain, labels: Any) -> list[str]:
+    """The columns of the states of a variable that count."""
+    if labels is not None:
+        listed = labels if isinstance(labels, (set, frozenset, list, tuple)) else [labels]
+        counted = {domain.number(label, f"variable {name!r}") for label in listed}
+    elif domain.is_plain or domain.affirmed is not None:
+        counted = {1 if domain.affirmed is None else domain.affirmed}
+    else:
+        raise EvidenceError(
+            f"{name!r} is neither in nor out: its states are {some([*map(str, domain.states)])}",
+            argument="over",
+            advice=f"over={{{name!r}: {domain.states[-1]!r}}} counts a state",
+        )
+    found = [column for i in sorted(counted) if (column := domain.columns[i])]
+    if len(found) < len(counted):
+        out = domain.states[domain.columns.index(None)]
+        raise EvidenceError(f"{name!r} has no column that is in where it is {out!r}: count the other state")
+    return found
+
+
 def as_code(value: Any, where: str) -> int:
     """One observation as 1, 0 or −1.
 
@@ -363,6 +491,18 @@ def as_likelihoods(value: Mapping[Any, Any], where: str) -> tuple[float, float]:
     return found[0], found[1]
 
 
+def state_likelihoods(domain: Domain, value: Mapping[Any, Any], where: str) -> list[float]:
+    """The likelihood of every state; 0 for what is not named."""
+    found = [0.0] * len(domain.states)
+    for label, likelihood in value.items():
+        found[domain.number(label, where)] = as_likelihood(likelihood, f"{where} = {brief(label)}")
+    if not any(found):
+        raise EvidenceError(f"{where}: all likelihoods are 0, so no state is possible")
+    if len(found) == 1 and found != [1.0]:
+        raise EvidenceError(f"{where} has a single state, so its likelihood says nothing: leave it out")
+    return found
+
+
 def as_likelihood(value: Any, where: str) -> float:
     """One likelihood as a double."""
     try:
@@ -372,6 +512,70 @@ def as_likelihood(value: Any, where: str) -> float:
     if not 0.0 <= number < math.inf or (number == 0.0 and value != 0):
         raise EvidenceError(f"the likelihood of {where} is {brief(value)}: it must be a finite double, 0 or more")
     return number
+
+
+def is_missing(value: Any, domain: Domain) -> bool:
+    """Whether a value says that the state is unknown, and is no label of a state."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
+        return True
+    unknown = CELLS.get(value.strip().lower(), 0) < 0 if isinstance(value, str) else value == -1
+    return bool(unknown) and value not in domain.states and str(value) not in map(str, domain.states)
+
+
+def as_states(values: Any, domain: Domain, name: str, first_row: int) -> np.ndarray:
+    """The numbers of the states of a column of labels or numbers; −1 where there is none.
+
+    Every different value is looked up once.
+    """
+    if hasattr(values, "factorize"):
+        which, different = values.factorize()
+        different = list(different)
+    else:
+        different, which = _different(np.asarray(values))
+    states = np.empty(len(different) + 1, np.int64)
+    states[-1] = -1  # pandas numbers what is missing −1
+    for i, value in enumerate(different):
+        try:
+            states[i] = -1 if is_missing(value, domain) else domain.number(value, f"variable {name!r}")
+        except EvidenceError as error:
+            row = int(np.argmax(np.asarray(which) == i))
+            raise EvidenceError(f"row {first_row + row}, {error}") from None
+    return states[which]
+
+
+def _different(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    """The different values, and the number of each value among them.
+
+    >>> _different(np.array([3, 1, 3])), _different(np.array(["b", None], object))
+    (([1, 3], array([1, 0, 1])), (['b', None], array([0, 1])))
+    """
+    if values.dtype.kind in "biu" and len(values) and int(values.max()) - int(values.min()) < _MOST_RANKED:
+        shifted = values.astype(np.int64) - int(values.min())
+        present = np.flatnonzero(np.bincount(shifted))
+        number = np.zeros(len(present) and present[-1] + 1, np.int64)
+        number[present] = np.arange(len(present))
+        return (present + int(values.min())).tolist(), number[shifted]
+    if values.dtype.kind in "biuf":
+        different, which = np.unique(values, return_inverse=True)
+        return different.tolist(), which
+    numbers: dict[Any, int] = {}
+    try:
+        which = np.array([numbers.setdefault(value, len(numbers)) for value in values.tolist()], np.int64)
+    except TypeError as error:
+        raise EvidenceError(f"a table of labels holds what is none: {error}") from None
+    return list(numbers), which
+
+
+def _possible(domain: Domain, codes: Mapping[str, int]) -> set[int]:
+    """The numbers of the states that codes of its columns allow."""
+    into = [i for i, column in enumerate(domain.columns) if column and codes[column] == 1]
+    if into:
+        return set(into)
+    return {i for i, column in enumerate(domain.columns) if column is None or codes[column] != 0}
+
+
+def _told(name: str, value: Any) -> str:
+    return f"{name} in {{{', '.join(sorted(map(str, value)))}}}" if isinstance(value, set) else f"{name}={value}"
 
 
 def _from_objects(table: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from pgcc.data.evidence import as_codes
-from pgcc.data.text import CODES, MEANING
+from pgcc.data.text import CELLS, MEANING
 from pgcc.errors import EvidenceError, FormatError, PgccError, plural
 from pgcc.formats.io import (
     DAMAGE,
@@ -36,7 +36,6 @@ MOST_COLUMNS = 1 << 20
 # What stands for 0 and what for 1 in each column that has two labels of its own.
 Labels = Mapping[str, tuple[str, str]]
 
-CELLS = {"": -1, **CODES}  # in a table, an empty cell is unobserved
 _IN_QUOTES = re.compile(r'"((?:[^"]|"")*+)"')  # an entry of CSV
 
 

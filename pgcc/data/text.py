@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pgcc.errors import EvidenceError
+from pgcc.ir.domains import Domain
 
 # Every way to write an observation. The longer ones are how pandas and R write columns with gaps.
 CODES = {
@@ -13,30 +14,38 @@ CODES = {
     "0": 0, "0.0": 0, "false": 0, "no": 0,
     "?": -1, "-1": -1, "-1.0": -1, "nan": -1, "na": -1,
 }  # fmt: skip
+CELLS = {"": -1, **CODES}  # in a table, an empty cell is unobserved
 MEANING = "1 (in), 0 (out) or ? (unobserved)"
 
-# `name = value`; a name with spaces, commas or equals signs stands in quotes, in which \ escapes a quote.
-_QUOTED = r"""\s*+ (?: "(?P<double>(?:[^"\\]|\\.)++)" | '(?P<single>(?:[^'\\]|\\.)++)' | (?P<bare>[^\s,="']++) ) \s*+"""
-_ITEM = re.compile(_QUOTED + r"""= \s*+ (?P<value>[^\s,="']++) \s*+ (?:,|\Z)""", re.VERBOSE)
+# `name = value`, `name != value` or `name in {value, value}`; a name or value with spaces, commas or equals signs
+# stands in quotes, in which \ escapes a quote.
+_TEXT = r"""(?: "(?P<{0}double>(?:[^"\\]|\\.)++)" | '(?P<{0}single>(?:[^'\\]|\\.)++)' | (?P<{0}bare>{1}) )"""
+_QUOTED = r"\s*+" + _TEXT.format("", r"""(?:[^\s,="'!]|!(?!=))++""") + r"\s*+"
+_SET = r"""\{ (?P<set>(?:[^{}"']|"(?:[^"\\]|\\.)++"|'(?:[^'\\]|\\.)++')*+) \}"""
+_VALUE = _TEXT.format("value_", r"""[^\s,="']++""")
+_ITEM = re.compile(rf"{_QUOTED} (?: (?P<not>!?+) = \s*+ {_VALUE} | in \s*+ {_SET} ) \s*+ (?:,|\Z)", re.VERBOSE)
 _NAME = re.compile(_QUOTED + r"""(?:,|\Z)""", re.VERBOSE)
 _ESCAPED = re.compile(r"\\(.)")
 
 
-def parse_evidence(text: str, variables: Sequence[str] = ()) -> dict[str, int]:
-    """Read evidence such as `z1=1, z3=0` as a dict.
+def parse_evidence(text: str, variables: Sequence[str] = (), domains: Mapping[str, Domain] | None = None) -> dict:
+    """Read evidence such as `z1=1, z3=0` or `weather!=rain` as a dict.
 
     Parameters
     ----------
     text : str
-        Items of the form `name=value`, separated by commas. The value is 1, 0, or `?` for unobserved. Names that
-        contain spaces, commas, quotes or equals signs are put in quotes. An empty text means no evidence.
+        Items of the form `name=value`, `name!=value` or `name in {value, value}`, separated by commas. The value is 1,
+        0, or `?` for unobserved, or a state of the variable. Names and values that contain spaces, commas, quotes or
+        equals signs are put in quotes. An empty text means no evidence.
     variables : sequence of str
         Names to use in errors, in an example of what evidence looks like.
+    domains : dict, optional
+        The variables with states.
 
     Returns
     -------
     dict
-        From names to 1, 0 or −1.
+        From names to 1, 0 or −1; of a variable with states, to its state or the set of those that are possible.
 
     Raises
     ------
@@ -50,16 +59,38 @@ def parse_evidence(text: str, variables: Sequence[str] = ()) -> dict[str, int]:
     >>> parse_evidence("z1=1, z1=0")
     Traceback (most recent call last):
     pgcc.errors.EvidenceError: 'z1' is both 1 and 0 in 'z1=1, z1=0'
+    >>> parse_evidence("w!=rain, w!=sun", domains={"w": Domain.of("w", ["sun", "rain", "snow"])})
+    {'w': 'snow'}
     """
     found: dict[str, int] = {}
+    possible: dict[str, set[int]] = {}
     for item in _items(text, _ITEM, lambda: f"evidence looks like {_example(variables)}"):
         name = _unquoted(item)
-        code = CODES.get(item["value"].lower())
-        if code is None:
-            raise EvidenceError(f"{name!r} is {item['value']!r} in {_short(text)}: evidence is {MEANING}")
-        if found.setdefault(name, code) != code:
-            raise EvidenceError(f"{name!r} is both {_value(found[name])} and {_value(code)} in {_short(text)}")
-    return found
+        values = parse_names(item["set"]) if item["set"] is not None else [_unquoted(item, "value_")]
+        domain = (domains or {}).get(name)
+        if domain is None and domains and name not in domains:
+            found[name] = -1  # an unknown variable, which is refused by name
+        elif domain is None or domain.is_plain:
+            code = _code(name, values, bool(item["not"]), text)
+            if found.setdefault(name, code) != code:
+                raise EvidenceError(f"{name!r} is both {_value(found[name])} and {_value(code)} in {_short(text)}")
+        else:
+            everything = set(range(len(domain.states)))
+            named = everything if values == ["?"] else {domain.number(value, f"variable {name!r}") for value in values}
+            left = possible.setdefault(name, set(everything))
+            left &= everything - named if item["not"] else named
+            if not left:
+                raise EvidenceError(f"{_short(text)} leaves {name!r} no state")
+    return found | {name: domains[name].among(left) for name, left in possible.items() if domains}
+
+
+def _code(name: str, values: Sequence[str], negated: bool, text: str) -> int:
+    """The code that the values of a plain variable mean."""
+    codes = {CODES.get(value.lower(), value) for value in values}
+    for value in codes - {0, 1, -1}:
+        raise EvidenceError(f"{name!r} is {value!r} in {_short(text)}: evidence is {MEANING}")
+    (code,) = codes if len(codes) == 1 else (-1,)
+    return 1 - int(code) if negated and code != -1 else int(code)
 
 
 def parse_names(text: str) -> list[str]:
@@ -92,8 +123,8 @@ def _example(variables: Sequence[str]) -> str:
     return repr(", ".join(f"{name}={value}" for name, value in zip(names, (1, 0), strict=False)))
 
 
-def _unquoted(item: re.Match[str]) -> str:
-    return item["bare"] or _ESCAPED.sub(r"\1", item["double"] or item["single"])
+def _unquoted(item: re.Match[str], part: str = "") -> str:
+    return item[f"{part}bare"] or _ESCAPED.sub(r"\1", item[f"{part}double"] or item[f"{part}single"])
 
 
 def _value(code: int) -> str:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.domains import Domains
 from pgcc.ir.facts import find_uneven_sums, is_monotone
 from pgcc.ir.scopes import Scope, as_bits
 
@@ -57,13 +56,6 @@ def find_blocks(circuit: Circuit) -> Blocks | None:
     sizes = [len(d.columns) if d.is_block else sum(c is not None for c in d.columns) for d in circuit.domains.values()]
     lengths = np.array([size for size in sizes if size])
     return Blocks(np.cumsum(lengths) - lengths, np.repeat(np.arange(len(lengths)), lengths))
-
-
-def find_outs(circuit: Circuit) -> np.ndarray:
-    """The columns of variables with two states one of which is that the column is out."""
-    domains = circuit.domains or Domains({})
-    names = {c for domain in domains.values() if not domain.is_plain and None in domain.columns for c in domain.columns}
-    return np.array([i for i, name in enumerate(circuit.variables) if name in names], np.int64)
 
 
 def has_one_state(circuit: Circuit) -> bool:

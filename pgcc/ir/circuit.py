@@ -409,13 +409,14 @@ class Circuit(KnowsOtherWords):
         >>> print(pgcc.parse("det([[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1, 2], [2, 5]], [a, b])").observe(size=1))
         det([[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1, 2], [2, 5]], [a, b], size=1)
         """
-        from pgcc.data.evidence import Evidence, read_names
+        from pgcc.data.evidence import Evidence, read_counted
         from pgcc.passes.condition import condition
         from pgcc.passes.sizes import of_size
 
         if size is None and over is not None:
             raise EvidenceError("`over` says what `size` counts: it means nothing alone", argument="over")
-        part = self if size is None else of_size(self, size, read_names(over, dict.fromkeys(self.variables)))
+        counted = read_counted(over, self.variables, dict.fromkeys(self.variables)) if size is not None else []
+        part = self if size is None else of_size(self, size, counted)
         return part if evidence is None else condition(part, Evidence(self.variables, evidence).observed())
 
     def marginalize(self, names: Iterable[str]) -> Circuit:

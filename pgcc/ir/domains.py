@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from pgcc.errors import CircuitError, EvidenceError, brief
 from pgcc.ir.names import hint
 from pgcc.ir.node import Node, const, var
@@ -37,6 +39,9 @@ class Domain:
         The labels, all different, also when written as text.
     columns : tuple of str or None
         For every state, the column that is in exactly in this state. At most one state has none: all columns are out.
+    numbers : tuple of numbers
+        How an array writes each state: as its label, if all labels are numbers; otherwise, of two states, as 1 if it
+        has a column and 0 if not; otherwise as 0, 1, 2, …
 
     Examples
     --------
@@ -48,10 +53,19 @@ class Domain:
 
     states: tuple[Label, ...]
     columns: tuple[str | None, ...]
+    numbers: tuple[int | float, ...] = field(init=False, repr=False, compare=False)
     _index: dict[Any, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        index: dict[Any, int] = {str(state): i for i, state in enumerate(self.states)}
+        if all(isinstance(state, (int, float)) and not isinstance(state, bool) for state in self.states):
+            numbers: tuple = self.states
+        elif len(self.states) == 2 and None in self.columns:
+            numbers = tuple(int(column is not None) for column in self.columns)
+        else:
+            numbers = tuple(range(len(self.states)))
+        object.__setattr__(self, "numbers", numbers)
+        index: dict[Any, int] = {number: i for i, number in enumerate(numbers)}
+        index |= {str(state): i for i, state in enumerate(self.states)}
         index |= {state: i for i, state in enumerate(self.states)}
         object.__setattr__(self, "_index", index)
 
@@ -96,13 +110,26 @@ class Domain:
         return var(others[0], complement=True) if others else const(1)
 
     def number(self, label: Any, where: str) -> int:
-        """The number of the state with this label; a text means the state that is written so."""
+        """The number of the state with this label; a text means the state that is written so.
+
+        What is no label may mean yes or no, or be a number as arrays have it.
+        """
         found = self._index.get(label) if label.__hash__ else None
+        if found is not None and isinstance(label, (bool, np.bool_)) and len(self.states) > 2:
+            found = None  # to Python, True is 1
         if found is None and not isinstance(label, str):
             found = self._index.get(str(label))
+        yes = self.affirmed if found is None else None
+        if yes is not None and str(label).lower() in _AFFIRMED | _DENIED:
+            found = yes if str(label).lower() in _AFFIRMED else 1 - yes
         if found is None:
             raise EvidenceError(f"{where} is {brief(label)}{hint(label, [*map(str, self.states)], 'states')}")
         return found
+
+    def among(self, possible: Iterable[int]) -> Any:
+        """The label of the only state that is possible, or the set of labels if there are several."""
+        labels = [self.states[i] for i in sorted(possible)]
+        return labels[0] if len(labels) == 1 else set(labels)
 
 
 def _label(state: Any) -> Label:
@@ -162,6 +189,65 @@ class Domains(Mapping[str, Domain]):
 
     def __repr__(self) -> str:
         return f"<Domains: {', '.join(f'{name} in {_listed(domain)}' for name, domain in self.items())}>"
+
+    @cached_property
+    def at(self) -> dict[str, int]:
+        """The number of each column."""
+        return {column: i for i, column in enumerate(self.columns)}
+
+    @cached_property
+    def shown(self) -> tuple[np.ndarray, np.ndarray]:
+        """For every column, the number of the variable and of the state that it shows."""
+        found = [(v, i) for v, domain in enumerate(self.values()) for i, c in enumerate(domain.columns) if c]
+        owner, state = np.array(found, np.int64).reshape(-1, 2).T
+        return owner, state
+
+    @cached_property
+    def outs(self) -> np.ndarray:
+        """The columns of variables with two states one of which is that the column is out."""
+        two = [d for d in self.values() if not d.is_plain and None in d.columns]
+        return np.array(sorted(self.at[c] for d in two for c in d.columns if c), np.int64)
+
+    @cached_property
+    def axis(self) -> list[tuple[str, Label | None, int]]:
+        """The numbers of an answer about variables: one for a plain variable, and one for each state of all others.
+
+        Each is the variable, the state (None of a plain variable), and the place among all columns followed by `outs`.
+        A variable with a single state has none: its probability is 1.
+        """
+        out = {int(c): len(self.columns) + i for i, c in enumerate(self.outs)}
+        found: list[tuple[str, Label | None, int]] = []
+        for name, domain in self.items():
+            at = [self.at[c] for c in domain.columns if c]
+            if domain.is_plain:
+                found.append((name, None, at[0]))
+            elif at:
+                places = (out[at[0]] if c is None else self.at[c] for c in domain.columns)
+                found += [(name, state, place) for state, place in zip(domain.states, places, strict=True)]
+        return found
+
+    def codes(self, states: np.ndarray) -> np.ndarray:
+        """Rows of codes from rows of numbers of states, of which −1 is unknown.
+
+        >>> Domains.of({"w": ["sun", "rain", "snow"], "wet": ["no", "yes"]}).codes(np.array([[1, -1], [2, 0]])).tolist()
+        [[0, 1, 0, -1], [0, 0, 1, 0]]
+        """
+        owner, state = self.shown
+        seen = states[:, owner]
+        return np.where(seen < 0, np.int8(-1), (seen == state).astype(np.int8))
+
+    def states_in(self, codes: np.ndarray) -> np.ndarray:
+        """The numbers of the states, rows × variables, that complete rows of codes show.
+
+        >>> domains = Domains.of({"w": ["sun", "rain", "snow"], "wet": ["yes", "no"]})
+        >>> domains.states_in(np.array([[0, 1, 0, 0]])).tolist()
+        [[1, 1]]
+        """
+        without = [domain.columns.index(None) if None in domain.columns else 0 for domain in self.values()]
+        found = np.tile(np.array(without, np.int64), (len(codes), 1))
+        for column, (v, state) in enumerate(zip(*self.shown, strict=True)):
+            found[codes[:, column] == 1, v] = state
+        return found
 
     @cached_property
     def unit(self) -> dict[str, str]:

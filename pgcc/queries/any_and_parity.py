@@ -68,6 +68,6 @@ def _sum_over(distribution: Distribution, given: Evidence, columns: np.ndarray, 
     result = cardinality(distribution, given, columns, atol)[:, sizes].sum(axis=1)
     small = np.flatnonzero(result < _LARGE)
     if len(small):
-        rows = Evidence(given.variables, given.chunk(slice(None))[small])
+        rows = Evidence.of_codes(given.columns, given.chunk(slice(None))[small])
         result[small] = cardinality(distribution, rows, columns)[:, sizes].sum(axis=1)
     return result

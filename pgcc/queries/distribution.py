@@ -17,6 +17,7 @@ from pgcc.errors import SemanticsError
 from pgcc.evaluate.parallel import for_chunks
 from pgcc.evaluate.soft import SoftRows
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.domains import Domains
 from pgcc.locks import cached_property
 from pgcc.queries.probability import ProbabilityPlan, probabilities
 from pgcc.rings.posteriors import shares
@@ -67,13 +68,18 @@ class Distribution:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables, in the order of the columns of the data."""
+        """The variables of the polynomial: of a variable with states, its columns."""
         return self.circuit.variables
 
     @cached_property
     def column(self) -> dict[str, int]:
-        """The column of each variable."""
-        return {name: i for i, name in enumerate(self.variables)}
+        """The number of each variable, by the names that people use."""
+        return {name: i for i, name in enumerate(self.circuit.domains or self.variables)}
+
+    @cached_property
+    def outs(self) -> np.ndarray:
+        """The columns for which being out is a state: answers about variables have them after all columns."""
+        return self.compiled.outs
 
     @cached_property
     def exact_total(self) -> Fraction | None:
@@ -84,15 +90,19 @@ class Distribution:
         """Read evidence in any form."""
         return Evidence(self.variables, evidence, self.column)
 
-    def columns(self, names: Iterable[str] | str | None) -> np.ndarray:
-        """The columns of the named variables; all columns for None."""
-        if names is None:
-            return np.arange(len(self.variables))
-        return np.array([self.column[name] for name in read_names(names, self.column)], np.int64)
+    def places(self, columns: Iterable[str]) -> np.ndarray:
+        """The numbers of columns."""
+        at = self.column if self.circuit.domains is None else self.circuit.domains.at
+        return np.array([at[name] for name in columns], np.int64)
+
+    def columns_of(self, names: Iterable[str] | str | None) -> np.ndarray:
+        """All columns of the named variables."""
+        domains = self.circuit.domains or Domains.plain(self.variables)
+        return self.places(c for name in read_names(names, domains) for c in domains[name].columns if c)
 
     def logprobs(self, rows: np.ndarray | Evidence, rtol: float | None = None, *, relative: bool = False) -> np.ndarray:
         """log Pr(row) for evidence or codes, to a relative error `rtol` of the probability, or of the logarithm."""
-        evidence = rows if isinstance(rows, Evidence) else Evidence(self.variables, rows)
+        evidence = rows if isinstance(rows, Evidence) else Evidence.of_codes(self.variables, rows)
         logs = probabilities(self, evidence, rtol=rtol, logs=True, relative=relative).numbers
         for row in np.flatnonzero(np.isnan(logs))[:1].tolist():
             raise self.no_distribution(evidence, row)  # the logarithm of a raw polynomial's coefficient

@@ -1,12 +1,12 @@
 """Entropy, divergence, mutual information and log-odds: sums over all assignments, or estimates from samples.
 
-Sums are exact if at most 2¹⁶ assignments are left; otherwise the result is a mean over samples, with a standard error.
+Sums are exact if at most 2¹⁶ assignments are possible; otherwise the result is a mean over samples, with a standard
+error.
 """
 
 from __future__ import annotations
 
 import math
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,14 @@ from pgcc.data.evidence import Evidence
 from pgcc.errors import EvidenceError, PgccError
 from pgcc.evaluate.distinct import number_rows
 from pgcc.ir.numbers import UNIT
+from pgcc.queries.assignments import Assignments
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.sampling import sample
 from pgcc.rings.values import Values
 from pgcc.validity.support import least_log_coefficient
 
-# All assignments are listed for up to this many unobserved variables.
-MOST_LISTED = 16
+# Up to this many assignments are listed.
+MOST_LISTED = 1 << 16
 # An event of probability 3/n is missed by n samples with probability e⁻³: two standard errors.
 _MISSED = 1.5
 
@@ -80,21 +81,22 @@ def entropy(distribution: Distribution, given: Evidence, samples: int, rng: Any)
     found = []
     for row in range(given.rows):
         codes, whole = given.chunk(slice(row, row + 1))[0], base[row : row + 1]
-        free = int((codes < 0).sum())
-        if free <= MOST_LISTED:
-            found.append(Estimate(_entropy(_listed(distribution, codes, distribution.variables, whole, given, row))))
+        left = Assignments.of(distribution.circuit, codes)
+        if left.count <= MOST_LISTED:
+            order = np.arange(len(codes))
+            found.append(Estimate(_entropy(_listed(distribution, left, order, whole, given, row))))
         else:
             distribution.shares(whole, whole, given, np.array([row]))  # refuses what is impossible
             drawn = _draw(distribution, codes, samples, rng)
             logs = distribution.log_shares(drawn, whole, given, row)
-            found.append(_sampled_entropy(drawn, logs, free, distribution.rtol))
+            found.append(_sampled_entropy(drawn, logs, math.log(left.count), distribution.rtol))
     return found
 
 
-def _sampled_entropy(drawn: np.ndarray, logs: np.ndarray, free: int, rtol: float) -> Estimate:
+def _sampled_entropy(drawn: np.ndarray, logs: np.ndarray, most: float, rtol: float) -> Estimate:
     """The mean of −log Pr over samples, or the sum over the assignments seen, if these have nearly all probability.
 
-    A set of assignments of probability u adds −u·log u + u·H to the entropy, with 0 ≤ H ≤ free·log 2. The probability
+    A set of assignments of probability u adds −u·log u + u·H to the entropy, with 0 ≤ H ≤ `most`. The probability
     of the unseen assignments is known, so this encloses the entropy between two numbers. And a set of u ≈ 1/samples,
     which may well be missed entirely, shifts the mean by that much without adding to the scatter.
     """
@@ -102,10 +104,9 @@ def _sampled_entropy(drawn: np.ndarray, logs: np.ndarray, free: int, rtol: float
     mass, part = np.exp(seen), float(-(np.exp(seen) @ seen))
     u = _enclosed(1.0 - float(mass.sum()), rtol)
     least = part - rtol * (1.0 + part) + min(map(_times_log, u))
-    most = part + rtol * (1.0 + part) + max(map(_times_log, u)) + u[1] * free * np.log(2.0)
-    missed = _MISSED / len(drawn) * (free * np.log(2.0) + np.log(len(drawn)))
-    mean = _mean(-logs, missed)
-    half = (most - least) / 2
+    highest = part + rtol * (1.0 + part) + max(map(_times_log, u)) + u[1] * most
+    mean = _mean(-logs, _MISSED / len(drawn) * (most + np.log(len(drawn))))
+    half = (highest - least) / 2
     return Estimate(max(0.0, least) + half, half, exact=False) if half <= mean.standard_error else mean
 
 
@@ -118,20 +119,23 @@ def kl(p: Distribution, given: Evidence, q: Distribution, samples: int, rng: Any
     if set(p.variables) != set(q.variables):
         odd = sorted(set(p.variables) ^ set(q.variables))
         raise PgccError(f"distributions over different variables have no divergence: only one of them has {odd[0]!r}")
-    order = p.columns(q.variables)
+    if dict(p.circuit.domains or {}) != dict(q.circuit.domains or {}):
+        raise PgccError("distributions over variables with different states have no divergence")
+    at = {name: i for i, name in enumerate(p.variables)}
+    order = np.array([at[name] for name in q.variables], np.int64)
     codes = given.chunk(slice(None))
     base_p = p.values(codes, budget.of_information(p.rtol))
     p.shares(base_p, base_p, given, np.arange(given.rows))  # refuses what is impossible
-    of_q = Evidence(q.variables, np.ascontiguousarray(codes[:, order]))
+    of_q = Evidence.of_codes(q.variables, np.ascontiguousarray(codes[:, order]))
     base_q = q.values(of_q.chunk(slice(None)), budget.of_information(q.rtol))
     found = []
     for row in range(given.rows):
         whole_p, whole_q = base_p[row : row + 1], base_q[row : row + 1]
         if whole_q.mantissa[0] == 0.0:
             found.append(Estimate(np.inf))
-        elif (codes[row] < 0).sum() <= MOST_LISTED:
-            log_p = _listed(p, codes[row], p.variables, whole_p, given, row)
-            log_q = _listed(q, codes[row], p.variables, whole_q, of_q, row)
+        elif (left := Assignments.of(p.circuit, codes[row])).count <= MOST_LISTED:
+            log_p = _listed(p, left, np.arange(len(order)), whole_p, given, row)
+            log_q = _listed(q, left, order, whole_q, of_q, row)
             excluded = bool((np.isneginf(log_q) & ~np.isneginf(log_p)).any())
             terms = 0.0 if excluded else _divergences(np.exp(log_p), np.exp(log_q), log_p, log_q).sum()
             found.append(Estimate(np.inf if excluded else float(terms)))
@@ -174,12 +178,17 @@ def _least_share(low: float, high: float, v: float) -> float:
 
 def mutual_information(distribution: Distribution, given: Evidence, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """I(A; B | e) of two sets of variables (by columns) for every row e, in nats."""
-    if len(a) + len(b) > MOST_LISTED:
-        raise PgccError(f"mutual information lists the 2^(|A| + |B|) assignments: at most {MOST_LISTED} variables")
     if set(a.tolist()) & set(b.tolist()):
         raise EvidenceError("mutual information is between different variables")
+    free = np.full(len(distribution.variables), -1, np.int8)
+    of_a, of_b = (Assignments.of(distribution.circuit, free, columns) for columns in (a, b))
+    if of_a.count * of_b.count > MOST_LISTED:
+        raise PgccError(
+            f"mutual information lists all {of_a.count * of_b.count:,} assignments of both: at most {MOST_LISTED:,}"
+        )
     base = distribution.values(given.chunk(slice(None)), budget.of_information(distribution.rtol))
-    cells = np.array(list(product((0, 1), repeat=len(a) + len(b))), np.int8)
+    in_a, in_b = (of.rows(slice(0, of.count))[:, columns] for of, columns in ((of_a, a), (of_b, b)))
+    cells = np.hstack([np.repeat(in_a, len(in_b), axis=0), np.tile(in_b, (len(in_a), 1))])
     found = np.empty(given.rows)
     for row in range(given.rows):
         codes = given.chunk(slice(row, row + 1))[0]
@@ -190,16 +199,17 @@ def mutual_information(distribution: Distribution, given: Evidence, a: np.ndarra
         part = distribution.values(rows, budget.of_information(distribution.rtol))
         values = distribution.shares(part, base[row : row + 1], given, np.full(len(rows), row))
         values[((seen >= 0) & (cells != seen)).any(axis=1)] = 0.0
-        joint = (values / values.sum()).reshape(1 << len(a), 1 << len(b))
-        of_a, of_b = joint.sum(axis=1)[:, None], joint.sum(axis=0)
+        joint = (values / values.sum()).reshape(len(in_a), len(in_b))
         with np.errstate(divide="ignore", under="ignore"):
-            apart = np.log(of_a) + np.log(of_b)  # the product may be below the range of doubles
+            apart = np.log(joint.sum(axis=1)[:, None]) + np.log(
+                joint.sum(axis=0)
+            )  # the product may be below the range of doubles
             found[row] = _divergences(joint, np.exp(apart), np.log(joint), apart).sum()
     return found
 
 
 def log_odds(distribution: Distribution, given: Evidence) -> np.ndarray:
-    """log Pr(X_i = 1 | e) − log Pr(X_i = 0 | e), rows × variables; ±inf for variables that are certain."""
+    """log Pr(X_i = 1 | e) − log Pr(X_i = 0 | e), rows × columns, then those of `outs` out; ±inf if certain."""
     distribution.possible(given)
     codes = given.chunk(slice(None))
     result = np.where(codes == 1, np.inf, -np.inf)
@@ -212,7 +222,7 @@ def log_odds(distribution: Distribution, given: Evidence) -> np.ndarray:
         for bad in np.flatnonzero(values.mantissa < 0.0)[:1].tolist():
             raise distribution.no_distribution(given, int(place[bad // 2]))
         result[place, at] = _log_quotients(distribution, values, queries)
-    return result
+    return np.hstack([result, -result[:, distribution.outs]])
 
 
 def _log_quotients(distribution: Distribution, values: Values, queries: np.ndarray) -> np.ndarray:
@@ -229,17 +239,13 @@ def _log_quotients(distribution: Distribution, values: Values, queries: np.ndarr
 
 
 def _listed(
-    distribution: Distribution, codes: np.ndarray, names: tuple[str, ...], whole: Values, given: Evidence, row: int
+    distribution: Distribution, left: Assignments, order: np.ndarray, whole: Values, given: Evidence, row: int
 ) -> np.ndarray:
-    """log Pr(x | row of evidence) of all rows x that agree with the evidence; names : the variables of the columns."""
-    free = np.flatnonzero(codes < 0)
-    logs = np.empty(1 << len(free))
-    column = {name: i for i, name in enumerate(names)}
-    order = [column[name] for name in distribution.variables]
-    for some in distribution.portions(len(logs)):
-        rows = np.repeat(codes[None], some.stop - some.start, axis=0)
-        rows[:, free] = np.arange(some.start, some.stop)[:, None] >> np.arange(len(free))[::-1] & 1
-        part = distribution.values(np.ascontiguousarray(rows[:, order]), budget.of_information(distribution.rtol))
+    """log Pr(x | row of evidence) of all assignments x that are left; order : the columns of the distribution in x."""
+    logs = np.empty(left.count)
+    for some in distribution.portions(left.count):
+        rows = np.ascontiguousarray(left.rows(some)[:, order])
+        part = distribution.values(rows, budget.of_information(distribution.rtol))
         logs[some] = distribution.shares(part, whole, given, np.full(len(rows), row), logs=True)
     return logs
 
@@ -271,7 +277,7 @@ def _entropy(logs: np.ndarray) -> float:
 def _draw(distribution: Distribution, codes: np.ndarray, samples: int, rng: Any) -> np.ndarray:
     if isinstance(samples, bool) or not isinstance(samples, (int, np.integer)) or samples < 2:
         raise PgccError(f"samples={samples!r}: an estimate with its standard error takes at least 2")
-    return sample(distribution, Evidence(distribution.variables, codes), int(samples), rng)[0]
+    return sample(distribution, Evidence.of_codes(distribution.variables, codes), int(samples), rng)[0]
 
 
 def _mean(terms: np.ndarray, missed: float) -> Estimate:

@@ -11,8 +11,8 @@ from pgcc.rings.posteriors import Posteriors
 
 
 def marginals(distribution: Distribution, given: Evidence) -> np.ndarray:
-    """rows × variables: the posterior of every variable; 1 or 0 for observed variables."""
-    result = np.empty((given.rows, len(distribution.variables)))
+    """rows × columns: Pr(in) of every column, then Pr(out) of `outs`; 1 or 0 for observed columns."""
+    result = np.empty((given.rows, len(distribution.variables) + len(distribution.outs)))
     compiled, rtol = distribution.compiled, distribution.rtol
     ladder = (MARGINALS if given.soft is None else SOFT_MARGINALS)[compiled.decomposable]
 

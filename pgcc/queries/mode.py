@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, brief
+from pgcc.ir.domains import Domains
 from pgcc.ir.numbers import UNIT, as_index
 from pgcc.kernels.announce import search_clock
 from pgcc.progress import waiting
@@ -43,7 +44,7 @@ class Mode:
     Attributes
     ----------
     assignment : dict
-        The value of every variable.
+        The value of every variable: 1 or 0, or its state.
     logprob : float
         Its log-probability (jointly with the evidence, not conditional on it).
     bound : float
@@ -55,6 +56,8 @@ class Mode:
     condition : str or None
         What the bound takes for granted, where that is not proved (see `Model.standing`): that no coefficient is
         negative. A search leaves assignments out because of what their parts have together.
+    domains : Domains or None
+        The states of the variables, if some have states.
 
     Examples
     --------
@@ -64,12 +67,22 @@ class Mode:
     ({'a': 1, 'b': 1}, -0.916291, True)
     """
 
-    assignment: dict[str, int]
+    assignment: dict[str, Any]
     logprob: float
     bound: float
     tolerance: float = 0.0
     rank: int = 1
     condition: str | None = None
+    domains: Domains | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def inside(self) -> list[str]:
+        """What is in, in words: the variables that are 1, and the states of those that have some."""
+        plain = {name for name, domain in (self.domains or {}).items() if domain.is_plain}
+        plain = plain if self.domains is not None else set(self.assignment)
+        return [
+            name if name in plain else f"{name}={v}" for name, v in self.assignment.items() if v or name not in plain
+        ]
 
     @property
     def gap(self) -> float:
@@ -92,7 +105,7 @@ class Mode:
         return mode_html(self)
 
     def __repr__(self) -> str:
-        inside = [name for name, value in self.assignment.items() if value]
+        inside = self.inside
         shown = ", ".join(inside[:12]) + (", …" if len(inside) > 12 else "")
         place = "the most probable" if self.rank == 1 else f"number {self.rank} of the most probable"
         best = place if self._is_closed else f"within {self.gap:.4g} nats of {place}"
@@ -129,6 +142,15 @@ def _with_deadlines(given: Evidence, deadline: float) -> Iterator[tuple[int, np.
     for row in range(given.rows):
         now = search_clock()
         yield row, given.chunk(slice(row, row + 1))[0], now + (deadline - now) / (given.rows - row)
+
+
+def labelled(distribution: Distribution, codes: np.ndarray) -> dict[str, Any]:
+    """The value of every variable in a complete row of codes: 1 or 0, or its state."""
+    domains = distribution.circuit.domains
+    if domains is None:
+        return dict(zip(distribution.variables, codes.tolist(), strict=True))
+    states = domains.states_in(codes[None])[0].tolist()
+    return {name: domain.states[i] for (name, domain), i in zip(domains.items(), states, strict=True)}
 
 
 class _Best(NamedTuple):
@@ -171,8 +193,11 @@ class _Finder:
         logprob = float(distribution.logprobs(best.row[None], relative=True)[0]) + distribution.log_likelihood
         bound += distribution.log_likelihood
         tolerance = self.tolerance(logprob) + 64 * UNIT * abs(distribution.log_likelihood)
-        assignment = dict(zip(distribution.variables, best.row.tolist(), strict=True))
-        return Mode(assignment, logprob, max(logprob + tolerance, bound), tolerance, condition=self.condition)
+        assignment = labelled(distribution, best.row)
+        bound = max(logprob + tolerance, bound)
+        return Mode(
+            assignment, logprob, bound, tolerance, condition=self.condition, domains=distribution.circuit.domains
+        )
 
     # -- one assignment ----------------------------------------------------------------------------------------------
 

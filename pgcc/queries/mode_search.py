@@ -98,7 +98,8 @@ class Search:
 
     def _expand(self, codes: np.ndarray, logprob: np.ndarray) -> None:
         """Bound partial assignments by their marginals, and branch on the least certain variable of each."""
-        posterior = marginals(self.distribution, Evidence(self.distribution.variables, codes))
+        given = Evidence.of_codes(self.distribution.variables, codes)
+        posterior = marginals(self.distribution, given)[:, : codes.shape[1]]
         self._try((posterior > 0.5).astype(np.int8))
         larger = np.where(codes < 0, np.maximum(posterior, 1.0 - posterior), np.inf)
         uncertain, rows = larger.argmin(axis=1), np.arange(len(codes))
@@ -142,7 +143,7 @@ def _most_certain_first(distribution: Distribution, codes: np.ndarray, deadline:
     decided = codes.copy()
     while (decided < 0).any():
         start = search_clock()
-        posterior = marginals(distribution, Evidence(distribution.variables, decided))[0]
+        posterior = marginals(distribution, Evidence.of_codes(distribution.variables, decided))[0, : len(codes)]
         certainty = np.where(decided < 0, np.abs(posterior - 0.5), -1.0)
         now = certainty == 0.5  # all variables that are certain
         now[certainty.argmax()] = True

@@ -18,19 +18,26 @@ def pairwise(distribution: Distribution, given: Evidence) -> np.ndarray:
     single = marginals(distribution, given)
     compiled = distribution.compiled
     of_one_row = _by_marginals if compiled.decomposable and compiled.reverse is not None else _by_pairs
-    joint = np.empty((given.rows, len(distribution.variables), len(distribution.variables)))
+    joint = np.empty((*single.shape, single.shape[1]))
     for row in range(given.rows):
         joint[row] = of_one_row(distribution, given, row, single[row])
     return joint
 
 
+def _literals(distribution: Distribution) -> tuple[np.ndarray, np.ndarray]:
+    """The column and the code of each entry of an answer: all columns in, then `outs` out."""
+    n, outs = len(distribution.variables), distribution.outs
+    return np.append(np.arange(n), outs), np.append(np.ones(n, np.int8), np.zeros(len(outs), np.int8))
+
+
 def _by_marginals(distribution: Distribution, given: Evidence, row: int, single: np.ndarray) -> np.ndarray:
-    """Pr(X_i = 1) · Pr(X_j = 1 | X_i = 1): one reverse pass for every i."""
+    """Pr(i) · Pr(j | i): one reverse pass for every i."""
     joint = np.zeros((len(single), len(single)))
     likely = np.flatnonzero(single > 0.0)
+    column, code = _literals(distribution)
     codes = np.repeat(given.chunk(slice(row, row + 1)), len(likely), axis=0)
-    codes[np.arange(len(likely)), likely] = 1
-    joint[likely] = single[likely, None] * marginals(distribution, Evidence(distribution.variables, codes))
+    codes[np.arange(len(likely)), column[likely]] = code[likely]
+    joint[likely] = single[likely, None] * marginals(distribution, Evidence.of_codes(distribution.variables, codes))
     upper = np.triu(joint)
     return upper + np.triu(joint, 1).T
 
@@ -38,13 +45,17 @@ def _by_marginals(distribution: Distribution, given: Evidence, row: int, single:
 def _by_pairs(distribution: Distribution, given: Evidence, row: int, single: np.ndarray) -> np.ndarray:
     """One query for every pair of variables that are not observed."""
     codes = given.chunk(slice(row, row + 1))[0]
+    column, code = _literals(distribution)
     joint = np.outer(single, single)  # right where one of them is certain
-    free = np.flatnonzero(codes < 0)
+    free = np.flatnonzero(codes[column] < 0)
     i, j = (free[index] for index in np.triu_indices(len(free), 1))
+    joint[i, j] = joint[j, i] = 0.0
+    apart = column[i] != column[j]  # the others are in and out
+    i, j = i[apart], j[apart]
     for some in distribution.portions(len(i)):
         rows = np.repeat(codes[None], len(i[some]) + 1, axis=0)
         both = 1 + np.arange(len(i[some]))
-        rows[both, i[some]] = rows[both, j[some]] = 1
+        rows[both, column[i[some]]], rows[both, column[j[some]]] = code[i[some]], code[j[some]]
         joint[i[some], j[some]] = joint[j[some], i[some]] = distribution.ratios(rows, given, row)
     np.fill_diagonal(joint, single)
     return joint

@@ -128,10 +128,10 @@ class ProbabilityPlan:
         # A few probabilities are the same by the ladder, sooner than the kernel is loaded. Logarithms always take the
         # kernel where they can: it answers a row in a third of the time.
         if self.at_once is None or not (self.logs or evidence.rows > _FEW):
-            for_chunks(evidence.rows, len(evidence.variables), threads, partial(self._climb, evidence, answers))
+            for_chunks(evidence.rows, evidence.width, threads, partial(self._climb, evidence, answers))
         else:
             work = partial(self._run_kernel, evidence, answers)
-            for_chunks(evidence.rows, len(evidence.variables), threads, work, _ROWS, _BYTES)
+            for_chunks(evidence.rows, evidence.width, threads, work, _ROWS, _BYTES)
 
     def _run_kernel(self, evidence: Evidence, answers: Answers, rows: slice) -> None:
         """Answer the rows that a float64 kernel certifies by that kernel, and the others by the ladder.
@@ -140,7 +140,8 @@ class ProbabilityPlan:
         certified. Float64 may well be good enough (an exact 0, a logarithm near 0, a value above 1), and where it is
         not, its magnitudes tell which rung is next.
         """
-        codes = evidence.chunk(rows, checked=False)  # codes that are no evidence are not certified, and refused below
+        # codes that are no evidence are not certified, and refused below
+        codes = self.compiled.closed(evidence.chunk(rows, checked=False))
         assert self.at_once is not None
         numbers = answers.numbers[rows]
         left = self.compiled.float64.write_certified(codes, self.at_once, numbers)
@@ -344,7 +345,7 @@ def _logs_of_complements(compiled: Compiled, codes: np.ndarray, total: Values, r
     values = compiled.values(others, budget.of_value(rtol))
     negative = values.divide_by(total)
     if negative >= 0:
-        where = Evidence(compiled.circuit.variables, others[negative : negative + 1]).describe(0)
+        where = Evidence.of_codes(compiled.given.variables, others[negative : negative + 1]).describe(0)
         raise _refusal(float(values.floats()[negative]), where.removesuffix(" (row 0)"))
     return np.log1p(0.0 - np.bincount(row, values.floats(), minlength=len(codes)))
 
