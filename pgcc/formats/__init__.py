@@ -39,6 +39,7 @@ FORMATS = {
     ".nnf": Format("nnf", "a d-DNNF of c2d or d4", is_written=True),
     ".ddnnf": Format("nnf", "a d-DNNF of c2d or d4"),
     ".uai": Format("uai", "a Bayesian or Markov network", is_written=True),
+    ".bif": Format("bif", "a Bayesian network with names", is_written=True),
     ".npy": Format("matrices", "the kernel of a DPP, as a numpy array"),
     ".csv": Format("matrices", "the kernel of a DPP, as text"),
     ".edges": Format("edges", "a graph, for its random spanning trees"),
@@ -145,7 +146,7 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
     >>> import pgcc
     >>> pgcc.save(pgcc.parse("z/2 + 1/2"), "coin.doc")
     Traceback (most recent call last):
-    pgcc.errors.FormatError: coin.doc: cannot write the format '.doc'; known are .nnf, .npz, .pgc, .psdd, .uai
+    pgcc.errors.FormatError: coin.doc: cannot write the format '.doc'; known are .bif, .nnf, .npz, .pgc, .psdd, .uai
     """
     if not isinstance(circuit, Circuit):
         hint = "pgcc.learn.save writes estimators" if hasattr(circuit, "get_params") else circuit_from(circuit)
