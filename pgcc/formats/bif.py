@@ -27,12 +27,11 @@ import numpy as np
 
 from pgcc.errors import FormatError
 from pgcc.formats.io import read_text, shown
-from pgcc.formats.networks import Evidence, Keep, compiled
+from pgcc.formats.networks import Draft, Evidence, Keep, compiled
 from pgcc.formats.words import Words
-from pgcc.frontend.network import Network, Table, conditional, find_scope
+from pgcc.frontend.network import Network
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.domains import Domain, Domains, Label
-from pgcc.ir.names import hint
+from pgcc.ir.domains import Domain, Label
 
 WORD = re.compile(r'"[^"\n]*+"|[{}()\[\];,|"]|[^\s{}()\[\];,|"]++')
 COMMENT = re.compile(r'("[^"\n]*+")|(?<![^\s{}()\[\];,|])(?:(?://|#)[^\n]*+|/\*.*?\*/)', re.DOTALL)
@@ -50,15 +49,14 @@ def read_network(path: Path) -> Network:
     """The variables with their states, and the tables."""
     text = COMMENT.sub(lambda found: found[1] or re.sub(r"[^\n]", " ", found[0]), read_text(path))
     words = Words(path, text, WORD)
-    states: dict[str, Sequence[Label]] = {}
-    places = []
+    draft, places = Draft(words), []
     while words.next < len(words.words):
         match words.word("a block").lower():
             case "network":
                 words.until("{", "the network")
                 words.until("}", "the network")
             case "variable":
-                _read_variable(words, states)
+                _read_variable(words, draft)
             case "probability":
                 places.append(words.next)
                 words.until("}", "the probabilities")
@@ -66,24 +64,15 @@ def read_network(path: Path) -> Network:
                 pass
             case other:
                 raise words.error(f"expected network, variable or probability, not {shown(other)}")
-    if not states:
-        raise words.error("a network without variables")
-    with words.located():
-        domains = Domains.of(states)
     room = FREE_ENTRIES + ENTRIES_PER_WORD * len(words.words)
-    tables: dict[str, Table] = {}
     for place in places:
         words.next = place
-        room -= _read_probabilities(words, domains, tables, room)
-    words.next = len(words.words)
-    with words.located():
-        return Network.bayesian(domains, tables)
+        room -= _read_probabilities(words, draft, room)
+    return draft.finished()
 
 
-def _read_variable(words: Words, states: dict[str, Sequence[Label]]) -> None:
-    name = _name(words, "the name of a variable")
-    if name in states:
-        raise words.error(f"variable {name!r} is described twice")
+def _read_variable(words: Words, draft: Draft) -> None:
+    name = _unquoted(words, words.word("the name of a variable"))
     _expect(words, "{")
     labels: list[Label] = []
     while (word := words.word(f"the end of variable {name!r}").lower()) != "}":
@@ -94,11 +83,7 @@ def _read_variable(words: Words, states: dict[str, Sequence[Label]]) -> None:
             labels = _read_states(words, name)
         elif word != ";":
             raise words.error(f"expected the type of variable {name!r}, not {shown(word)}")
-    if not labels:
-        raise words.error(f"variable {name!r} has no states")
-    with words.located():
-        Domain.of(name, labels)
-    states[name] = labels
+    draft.add_variable(name, labels)
 
 
 def _read_states(words: Words, name: str) -> list[Label]:
@@ -115,7 +100,7 @@ def _read_states(words: Words, name: str) -> list[Label]:
     return labels
 
 
-def _read_probabilities(words: Words, domains: Domains, tables: dict[str, Table], room: int) -> int:
+def _read_probabilities(words: Words, draft: Draft, room: int) -> int:
     """Read a table, and return its size."""
     _expect(words, "(")
     header = [word for word in words.until(")", "the variables") if word != ","]
@@ -124,22 +109,17 @@ def _read_probabilities(words: Words, domains: Domains, tables: dict[str, Table]
     if not header:
         raise words.error("probabilities of no variable")
     name, *parents = (_unquoted(words, word) for word in header)
-    with words.located():
-        scope = find_scope(domains, name, parents)
-    if name in tables:
-        raise words.error(f"variable {name!r} has two tables of probabilities")
-    of = [domains[parent] for parent in (*parents, name)]
-    shape = [len(domain.states) for domain in of]
-    if math.prod(shape) > room:
-        raise words.error(f"the table of {name!r} has {math.prod(shape):,} entries, far more than the file")
+    of = draft.check_table(name, parents)
+    size = math.prod(len(domain.states) for domain in of)
+    if size > room:
+        raise words.error(f"the table of {name!r} has {size:,} entries, far more than the file")
     _expect(words, "{")
-    table = _read_rows(words, name, of, shape)
-    with words.located():
-        tables[name] = conditional(domains, scope, table)
-    return table.size
+    draft.add_table(name, parents, _read_rows(words, name, of))
+    return size
 
 
-def _read_rows(words: Words, name: str, of: Sequence[Domain], shape: Sequence[int]) -> np.ndarray:
+def _read_rows(words: Words, name: str, of: Sequence[Domain]) -> np.ndarray:
+    shape = tuple(len(domain.states) for domain in of)
     table, default = np.full(shape, np.nan), None
     while (word := words.word(f"the end of the table of {name!r}").lower()) != "}":
         where: tuple[int, ...] = ()
@@ -192,10 +172,6 @@ def _expect(words: Words, mark: str) -> None:
     word = words.word(repr(mark))
     if word.lower() != mark:
         raise words.error(f"expected {mark!r}, not {shown(word)}")
-
-
-def _name(words: Words, what: str) -> str:
-    return _unquoted(words, words.word(what))
 
 
 def _unquoted(words: Words, word: str) -> str:

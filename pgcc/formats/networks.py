@@ -3,20 +3,70 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from pgcc.errors import CircuitError, EvidenceError, FormatError
 from pgcc.formats.io import read_text, unpacked_name
 from pgcc.formats.words import Words
 from pgcc.frontend.elimination import WidthError
-from pgcc.frontend.network import Network
+from pgcc.frontend.network import Network, Table, conditional, find_scope
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.domains import Domains
+from pgcc.ir.domains import Domain, Domains, Label
+from pgcc.locks import cached_property
 
 Keep: TypeAlias = Iterable[str] | None
 Evidence: TypeAlias = Mapping[str, Any] | str | os.PathLike[str] | bool | None
+
+
+class Draft:
+    """A Bayesian network with names that is being read; mistakes are in the line of the last word.
+
+    Parameters
+    ----------
+    words : Words
+        The file.
+    """
+
+    def __init__(self, words: Words):
+        self.words = words
+        self.states: dict[str, Sequence[Label]] = {}
+        self.tables: dict[str, Table] = {}
+
+    def add_variable(self, name: str, states: Sequence[Label]) -> None:
+        if name in self.states:
+            raise self.words.error(f"variable {name!r} is described twice")
+        with self.words.located():
+            Domain.of(name, states)
+        self.states[name] = states
+
+    @cached_property
+    def domains(self) -> Domains:
+        """All variables, which have been read before the first table."""
+        if not self.states:
+            raise self.words.error("a network without variables")
+        with self.words.located():
+            return Domains.of(self.states)
+
+    def check_table(self, name: str, parents: Sequence[str]) -> list[Domain]:
+        """The domains of the parents and the variable of a table."""
+        with self.words.located():
+            find_scope(self.domains, name, parents)
+        if name in self.tables:
+            raise self.words.error(f"variable {name!r} has two tables of probabilities")
+        return [self.domains[one] for one in (*parents, name)]
+
+    def add_table(self, name: str, parents: Sequence[str], table: np.ndarray) -> None:
+        with self.words.located():
+            self.tables[name] = conditional(self.domains, find_scope(self.domains, name, parents), table)
+
+    def finished(self) -> Network:
+        self.words.next = len(self.words.words)
+        with self.words.located():
+            return Network.bayesian(self.domains, self.tables)
 
 
 def compiled(path: Path, network: Network, keep: Keep, evidence: Evidence) -> Circuit:

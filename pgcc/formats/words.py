@@ -93,7 +93,7 @@ class Words:
             wrong = next((given[i] for i in np.flatnonzero(~(numbers > 0) | np.isinf(numbers)) if _is_off(given[i])), None)
         if wrong is None:
             return numbers
-        self.next = self.words.index(wrong, start) + 1
+        self.next = self.words.index(wrong, start) + 1 if wrong in self.words else start
         negative = DECIMAL.fullmatch(wrong) and float(wrong) < 0
         reason = "is negative:" if negative else "is out of the range of floats:" if _is_off(wrong) else "is a number, not"
         raise self.error(f"an entry of {what} {reason} {shown(wrong)}")
