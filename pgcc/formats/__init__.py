@@ -39,6 +39,9 @@ FORMATS = {
     ".nnf": Format("nnf", "a d-DNNF of c2d or d4", is_written=True),
     ".ddnnf": Format("nnf", "a d-DNNF of c2d or d4"),
     ".uai": Format("uai", "a Bayesian or Markov network", is_written=True),
+    ".bif": Format("bif", "a Bayesian network with names", is_written=True),
+    ".xmlbif": Format("xmlbif", "a Bayesian network with names"),
+    ".xml": Format("xmlbif", "a Bayesian network with names"),
     ".npy": Format("matrices", "the kernel of a DPP, as a numpy array"),
     ".csv": Format("matrices", "the kernel of a DPP, as text"),
     ".edges": Format("edges", "a graph, for its random spanning trees"),
@@ -54,17 +57,20 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
     ----------
     path : str or path-like
         A `.pgc` file holds text as `pgcc.parse` reads it; `.npz` is binary, for large circuits. Models of other
-        programs: `.psdd`, `.sdd`, `.nnf` (c2d), `.ddnnf` (d4) and `.uai` (Bayesian and Markov networks). Kernels
-        for `pgcc.dpp`: `.npy`, `.csv`, and `.npz` with an array L, K or factor. Graphs for `pgcc.spanning_tree`:
-        `.edges`, `.edgelist` and `.tsv`, with two nodes and optionally a weight per line. Any of them may be packed by
-        gzip: `alarm.uai.gz`. (A table of data is not a circuit; use `pgcc fit` or the estimators of `pgcc.learn` to
-        learn one from it.)
+        programs: `.psdd`, `.sdd`, `.nnf` (c2d) and `.ddnnf` (d4). Bayesian networks with names: `.bif`, `.xmlbif`
+        and `.xml` (XMLBIF); Bayesian and Markov networks with numbers: `.uai`. (Probabilities that add up to 1 only
+        within 0.0005, since few digits were printed, are divided by their sum; others are refused.) Kernels for
+        `pgcc.dpp`: `.npy`, `.csv`, and `.npz` with an array L, K or factor. Graphs for `pgcc.spanning_tree`: `.edges`,
+        `.edgelist` and `.tsv`, with two nodes and optionally a weight per line. Any of them may be packed by gzip:
+        `alarm.bif.gz`. (A table of data is not a circuit; use `pgcc fit` or the estimators of `pgcc.learn` to learn one
+        from it.)
     **options
         The options of the format: ``vtree=`` (`.psdd`, `.sdd`), ``weights=`` (`.sdd`, `.nnf`), ``variables=`` (`.nnf`),
-        ``keep=`` (`.uai`: the variables to keep; the others are summed out), ``evidence=`` (`.uai`: a dict of what was
-        observed, or True for the file `.evid` beside), ``kernel=`` "L", "K" or "factor", ``symmetric=``,
-        ``nearest=``, ``rank=`` and ``names=`` (kernels), ``root=`` and ``orientation=`` (graphs: arborescences) and
-        ``killing=`` (graphs: rooted forests).
+        ``keep=`` (networks: the variables to keep; the others are summed out), ``evidence=`` (networks: a dict of what
+        was observed, as ``{"HR": "HIGH", "CO": {"LOW", "NORMAL"}}``, or the name of an `.evid` file, or True for the
+        one beside; often the circuit is far smaller), ``kernel=`` "L", "K" or "factor", ``symmetric=``, ``nearest=``,
+        ``rank=`` and ``names=`` (kernels), ``root=`` and ``orientation=`` (graphs: arborescences) and ``killing=``
+        (graphs: rooted forests).
 
     Raises
     ------
@@ -127,7 +133,8 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
         `.vtree` file next to it) and whose sums have terms that can be shown to exclude one another; the weights become
         logarithms, with one or two rounding errors. `.uai` can hold products of factors of at most 16 variables each,
         without determinants or negative coefficients, and gets a table for each factor. These three formats number
-        their variables, so the names must be x1, x2, …
+        their variables, so the names must be x1, x2, … Circuits that were compiled from a network are written as that
+        network: `.bif` with all names (Bayesian networks), `.uai` with numbers in place of names and states.
 
     Raises
     ------
@@ -145,7 +152,7 @@ def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:
     >>> import pgcc
     >>> pgcc.save(pgcc.parse("z/2 + 1/2"), "coin.doc")
     Traceback (most recent call last):
-    pgcc.errors.FormatError: coin.doc: cannot write the format '.doc'; known are .nnf, .npz, .pgc, .psdd, .uai
+    pgcc.errors.FormatError: coin.doc: cannot write the format '.doc'; known are .bif, .nnf, .npz, .pgc, .psdd, .uai
     """
     if not isinstance(circuit, Circuit):
         hint = "pgcc.learn.save writes estimators" if hasattr(circuit, "get_params") else circuit_from(circuit)

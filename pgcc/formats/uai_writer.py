@@ -1,7 +1,7 @@
-"""Circuits that are products of small factors → `.uai`.
+"""Circuits → `.uai`: those that were compiled from a network, and those that are products of small factors.
 
-The factors of a product have variables of their own, so that the coefficients of each are a table of a Markov network.
-They are computed exactly, a table per node, and rounded once.
+A network has its tables. The factors of a product have variables of their own, so that the coefficients of each are a
+table of a Markov network. They are computed exactly, a table per node, and rounded once.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pgcc.errors import FormatError
 from pgcc.exact.pencil import RATIONALS
 from pgcc.exact.tape import Layouts, make_tape, run_tape
 from pgcc.formats.logic import over_literals
+from pgcc.frontend.network import Network
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Op
 from pgcc.ir.numbers import exact, nearest_float
@@ -33,20 +34,27 @@ class Table(NamedTuple):
 
 
 def write(circuit: Circuit, file: BinaryIO) -> None:
-    """Write a circuit as a Markov network with a table for every factor.
+    """Write the network that a circuit was compiled from, or else a Markov network with a table for every factor.
 
     Raises
     ------
     FormatError
         If a factor has too many variables, or a coefficient that no table may have.
     """
-    if not circuit.variables:
+    network: Network | None = circuit.network
+    if network is not None and network.is_whole:
+        kind = "BAYES" if network.is_bayesian else "MARKOV"
+        sizes = [len(domain.states) for domain in network.domains.values()]
+        tables = [(one.scope, list(map(repr, one.table.ravel().tolist()))) for one in network.tables]
+    elif circuit.variables:
+        full = over_literals(circuit, "a network")
+        kind, sizes = "MARKOV", [2] * len(full.variables)
+        tables = [(one.scope, list(map(_decimal, one.entries.ravel()))) for one in _factors(full)]
+    else:
         raise FormatError("a network has at least one variable, and this circuit has none")
-    full = over_literals(circuit, "a network")
-    tables = _factors(full)
-    lines = ["MARKOV", str(len(full.variables)), " ".join("2" for _ in full.variables), str(len(tables))]
-    lines += [" ".join(map(str, [len(one.scope), *one.scope])) for one in tables]
-    lines += [f"{one.entries.size} {' '.join(map(_decimal, one.entries.ravel()))}" for one in tables]
+    lines = [kind, str(len(sizes)), " ".join(map(str, sizes)), str(len(tables))]
+    lines += [" ".join(map(str, [len(scope), *scope])) for scope, _ in tables]
+    lines += [f"{len(entries)} {' '.join(entries)}" for _, entries in tables]
     file.write(("\n".join(lines) + "\n").encode("ascii"))
 
 

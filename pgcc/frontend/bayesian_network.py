@@ -1,83 +1,194 @@
-"""Bayesian networks over binary variables: tables of conditional probabilities, and variable elimination."""
+"""Bayesian networks from Python objects: graphs with tables, dicts, and the networks of pgmpy and pyAgrum."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product as assignments
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pgcc.arrays import as_array
-from pgcc.errors import CircuitError, plural
-from pgcc.frontend.elimination import Factor, eliminate
+from pgcc.arrays import as_array, is_frame
+from pgcc.errors import CircuitError, EvidenceError, brief, plural
+from pgcc.frontend.network import Network, Table, check_acyclic, conditional, find_scope
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.domains import Domains
+from pgcc.ir.domains import Domain, Domains
 from pgcc.ir.numbers import one_minus
-from pgcc.ir.operands import as_list, model_names, probability
+from pgcc.ir.operands import as_list, model_names, need_sequence, probability
 
 if TYPE_CHECKING:
     import networkx
 
+MOST_ROWS = 1 << 20  # of a table: one for all states of the parents
 
-def bayesian_network(G: networkx.DiGraph, cpt: str = "cpt", keep: Iterable[str] | None = None) -> Circuit:
-    """A Bayesian network over binary variables, compiled by variable elimination with a min-fill order.
+
+def bayesian_network(
+    G: networkx.DiGraph | Mapping[str, Any] | Any,
+    cpt: str = "cpt",
+    keep: Iterable[str] | None = None,
+    evidence: Mapping[str, Any] | None = None,
+) -> Circuit:
+    """A Bayesian network, compiled by variable elimination with a min-fill order.
 
     Parameters
     ----------
-    G : networkx.DiGraph
-        The network, with edges from parents to children. The attribute `cpt` of a node gives Pr(x = 1 | parents): a
-        number if it has no parents, a dict from tuples of the parents' values, or an array of shape (2,) · k with one
-        axis per parent. Tables are float64: Pr(x = 1) and Pr(x = 0) are each the double nearest to the exact number.
-        Parents come in the order of `G.predecessors` (the order of the edges), unless the node has an attribute
-        `parents` that lists them in another order.
+    G : dict, networkx.DiGraph, or network of pgmpy or pyAgrum
+        In a dict, each variable has its table, or a pair of the list of its parents and its table. A graph has edges
+        from parents to children; nodes have their table as the attribute `cpt`, and may have attributes `states` (a
+        list) and `parents` (their order; by default, that of the edges in `G.predecessors`). A
+        `pgmpy.models.DiscreteBayesianNetwork` or a `pyagrum.BayesNet` has everything itself.
+
+        A table is a *row* for a variable without parents. Otherwise it is
+
+        - a dict of a row for each tuple of the parents' states (for one parent, for each state of it);
+        - an array with an axis for each parent and, if the node has `states`, a last axis for its own;
+        - a pandas DataFrame with a line for each state of the variable (its index) and a column for each state of the
+          parent; for several parents, the columns are a MultiIndex, with their names in any order, or in their order.
+
+        A row is a dict from states to probabilities, or a list of probabilities for `states`, or a single number,
+        Pr(x = 1), for a plain binary variable: one without named states. A dict or DataFrame says what the states are.
+        Tables are float64; in rows of a single number, both Pr(x = 1) and Pr(x = 0) are the doubles nearest to the
+        exact numbers.
     cpt : str
         The name of that attribute.
     keep : iterable of str, optional
         The variables that you want to ask about; the others are summed out here. By default, all are kept.
+    evidence : dict, optional
+        What was observed: a state, or a set of states, of each of these variables. The circuit is over the variables
+        that were not observed in one state, and its total is the probability of the evidence.
 
     Returns
     -------
     Circuit
-        A circuit whose variables are the nodes, named ``str(node)``.
+        A circuit whose variables are the nodes, named ``str(node)``. It knows the network (`Circuit.network`).
 
     Raises
     ------
     CircuitError
-        If a table is incomplete, or the induced width is too large (`WidthError`).
+        If a table is incomplete, or probabilities do not add up to 1 (up to 0.0005, which is what rounding to a few
+        digits leaves, and is divided away), or the induced width is too large (`WidthError`).
 
     See Also
     --------
     pgcc.load : read a circuit from a file
+    pgcc.Circuit.do : intervene in the network
     pgcc.builders.chow_liu : a tree-shaped network with given probabilities
     pgcc.builders.naive_bayes : mixtures of independent variables
 
     Examples
     --------
-    >>> import networkx
     >>> import pgcc
+    >>> lawn = pgcc.builders.bayesian_network({
+    ...     "weather": {"sun": 0.6, "rain": 0.3, "snow": 0.1},
+    ...     "sprinkler": (["weather"], {"sun": 0.4, "rain": 0, "snow": 0}),
+    ...     "lawn": (["weather", "sprinkler"], {
+    ...         ("sun", 0): {"dry": 0.9, "wet": 0.1}, ("sun", 1): {"dry": 0.05, "wet": 0.95},
+    ...         ("rain", 0): {"dry": 0.1, "wet": 0.9}, ("rain", 1): {"dry": 0.01, "wet": 0.99},
+    ...         ("snow", 0): {"dry": 0.3, "wet": 0.7}, ("snow", 1): {"dry": 0.3, "wet": 0.7},
+    ...     }),
+    ... })
+    >>> lawn.domains
+    <Domains: weather in {sun, rain, snow}, sprinkler in {0, 1}, lawn in {dry, wet}>
+
+    Plain binary variables, as a graph:
+
+    >>> import networkx
     >>> G = networkx.DiGraph([("rain", "wet"), ("sprinkler", "wet")])
     >>> G.nodes["rain"]["cpt"], G.nodes["sprinkler"]["cpt"] = 0.2, 0.1
     >>> G.nodes["wet"]["cpt"] = {(0, 0): 0, (0, 1): 0.9, (1, 0): 0.8, (1, 1): 0.99}
     >>> pgcc.compile(pgcc.builders.bayesian_network(G)).prob({"rain": 1, "wet": 0})
     0.0362
     """
+    try:
+        network = _network(G, cpt)
+    except EvidenceError as error:  # an unknown state in a table
+        raise CircuitError(str(error)) from None
+    return network.asked(keep, evidence).circuit()
+
+
+def _network(G: Any, cpt: str) -> Network:
+    if hasattr(G, "get_cpds"):
+        return _from_pgmpy(G)
+    if hasattr(G, "cpt") and hasattr(G, "variable"):
+        return _from_pyagrum(G)
+    return _from_nodes(_in_dict(G) if isinstance(G, Mapping) else _in_graph(G, cpt))
+
+
+# -- networks of other libraries ---------------------------------------------------------------------------------------
+
+
+def _from_pgmpy(model: Any) -> Network:
+    """Its tables have their variable first, and may list the states of a parent in an order of their own."""
+    cpds = {str(cpd.variable): cpd for cpd in model.get_cpds()}
+    for node in model.nodes():
+        if str(node) not in cpds:
+            raise CircuitError(f"variable {str(node)!r} has no table of probabilities")
+    domains = Domains.of({name: (cpd := cpds[name]).state_names[cpd.variable] for name in map(str, model.nodes())})
+    tables = {}
+    for name, cpd in cpds.items():
+        table = np.moveaxis(np.asarray(as_array(cpd.values, f"the table of {name!r}"), float), 0, -1)
+        parents = list(cpd.variables)[1:]
+        for axis, parent in enumerate(parents):
+            own = Domain.of(str(parent), cpd.state_names[parent])
+            table = table.take([own.number(s, f"a parent of {name!r}") for s in domains[str(parent)].states], axis)
+        tables[name] = _checked(domains, name, list(map(str, parents)), table)
+    return Network.bayesian(domains, tables)
+
+
+def _from_pyagrum(model: Any) -> Network:
+    """Its tables name their variable first, and the axes of their arrays are the other way round."""
+    variables = [model.variable(node) for node in model.nodes()]
+    domains = Domains.of({variable.name(): variable.labels() for variable in variables})
+    tables = {}
+    for name in domains:
+        table = model.cpt(name)
+        _, *parents = table.names
+        axes = (*reversed(range(len(parents))), len(parents))
+        tables[name] = _checked(domains, name, parents, np.asarray(table.toarray(), float).transpose(axes))
+    return Network.bayesian(domains, tables)
+
+
+def _checked(domains: Domains, name: str, parents: Sequence[str], table: Any) -> Table:
+    return conditional(domains, find_scope(domains, name, parents), table)
+
+
+# -- graphs and dicts --------------------------------------------------------------------------------------------------
+
+
+class _Node(NamedTuple):
+    """What was given for a variable: `states` are None if its table has to say them."""
+
+    parents: list[str]
+    given: Any
+    states: list | None = None
+
+
+def _in_dict(given: Mapping[str, Any]) -> dict[str, _Node]:
+    names = model_names(list(given), len(given))
+    nodes = {}
+    for name, value in zip(names, given.values(), strict=True):
+        has_parents = isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], (str, list, tuple))
+        parents, table = value if has_parents else ([], value)
+        nodes[name] = _Node([parents] if isinstance(parents, str) else list(parents), table)
+    return nodes
+
+
+def _in_graph(G: Any, cpt: str) -> dict[str, _Node]:
     import networkx as nx
 
     if not isinstance(G, nx.DiGraph) or G.is_multigraph():
-        raise CircuitError(f"a Bayesian network is a networkx.DiGraph, not {type(G).__name__}")
-    if not nx.is_directed_acyclic_graph(G):
         raise CircuitError(
-            "a Bayesian network has no directed cycle: " + " → ".join(str(u) for u, _ in nx.find_cycle(G))
+            "a Bayesian network is a networkx.DiGraph, a dict of tables, or a network of pgmpy or pyAgrum, "
+            f"not {type(G).__name__}"
         )
-    labels = model_names([str(node) for node in G], len(G))
-    index = {node: i for i, node in enumerate(G)}
-    factors = []
-    for node, i in index.items():
-        parents = _parents(G, node)
-        table = _cpt(G.nodes[node].get(cpt), len(parents), str(node))
-        factors.append(Factor((*(index[p] for p in parents), i), table))
-    return eliminate(Domains.plain(labels), factors, keep)
+    labels = dict(zip(G, model_names([str(node) for node in G], len(G)), strict=True))
+    nodes = {}
+    for node, name in labels.items():
+        states = G.nodes[node].get("states")
+        listed = None if states is None else need_sequence(states, f"the attribute `states` of {name!r} is a sequence")
+        nodes[name] = _Node([labels[parent] for parent in _parents(G, node)], G.nodes[node].get(cpt), listed)
+    return nodes
 
 
 def _parents(G: networkx.DiGraph, node: Any) -> list:
@@ -88,43 +199,118 @@ def _parents(G: networkx.DiGraph, node: Any) -> list:
     return listed
 
 
-def _cpt(given: Any, k: int, name: str) -> np.ndarray:
-    """Pr(x | values of k parents): an axis for each of them, and one for x."""
+def _from_nodes(nodes: dict[str, _Node]) -> Network:
+    check_acyclic({name: node.parents for name, node in nodes.items()})
+    nodes = {name: node._replace(given=_without_frame(node, name)) for name, node in nodes.items()}
+    domains = Domains.of({name: node.states or _states_in(node) for name, node in nodes.items()})
+    tables = {}
+    for name, node in nodes.items():
+        scope = find_scope(domains, name, node.parents)
+        table = _table(node, name, domains[name], [domains[parent] for parent in node.parents])
+        tables[name] = conditional(domains, scope, table)
+    return Network.bayesian(domains, tables)
+
+
+def _without_frame(node: _Node, name: str) -> Any:
+    """A DataFrame of pandas as a dict of rows, with its columns in the order of the parents."""
+    given = node.given
+    if not hasattr(given, "iloc"):
+        return given
+    table = given.to_dict()
+    if not is_frame(given):  # a Series
+        return table
+    if len(table) < len(given.columns) or not given.index.is_unique:
+        raise CircuitError(f"the table of {name!r} has two equal columns, or two equal lines")
+    if not node.parents:
+        return next(iter(table.values())) if len(table) == 1 else table
+    above = list(given.columns.names)
+    if len(above) < 2 or set(above) != set(node.parents):
+        return table
+    return {tuple(key[above.index(parent)] for parent in node.parents): row for key, row in table.items()}
+
+
+def _states_in(node: _Node) -> list:
+    """The states that a table names; 0 and 1 if it names none."""
+    row = node.given
+    if isinstance(row, Mapping) and (node.parents or set(row) == {()}):
+        row = next(iter(row.values()), None)
+    return [0, 1] if not isinstance(row, Mapping) or set(row) == {0, 1} else list(row)
+
+
+def _table(node: _Node, name: str, own: Domain, above: Sequence[Domain]) -> np.ndarray:
+    """Pr(x | parents): an axis for each of them, and one for x."""
+    given, k = node.given, len(above)
+    shape = tuple(len(domain.states) for domain in above)
     if given is None:
         raise CircuitError(f"the node {name!r} has no table of probabilities")
-    if k > 20:
-        raise CircuitError(f"the node {name!r} has {k} parents: a table of 2^{k} entries is too large")
-    cells = list(assignments((0, 1), repeat=k))
-    if isinstance(given, dict):
-        table = {_key(key): p for key, p in given.items()}
-        if len(table) < len(given) or table.keys() != set(cells):
-            wrong = next(iter(table.keys() ^ set(cells)), "a pair of equal keys")
-            raise CircuitError(
-                f"the table of {name!r} needs an entry for every tuple of the values of {k} parents: see {wrong}"
-            )
-        entries = [table[cell] for cell in cells]
+    if math.prod(shape) > MOST_ROWS:
+        raise CircuitError(f"the node {name!r} has {k} parents: a table of {math.prod(shape):,} rows is too large")
+    if isinstance(given, Mapping):
+        rows = _rows_by_key(given, name, above)
     else:
         held = as_array(given, f"the table of {name!r}")
         array = np.asarray(given if held is None else held, dtype=object)
-        if array.shape != (2,) * k:
-            need = f"the shape {(2,) * k}: Pr(x = 1) for all values of its parents" if k else "one number, Pr(x = 1)"
-            parents = plural(k, "parent") if k else "no parents"
-            raise CircuitError(f"the table of {name!r} has the shape {array.shape}; with {parents} it needs {need}")
-        entries = [array[cell] for cell in cells]
-    rows = [_both(p, f"{name} =", c) for p, c in zip(entries, cells, strict=True)]
-    return np.array(rows).reshape((2,) * (k + 1))
+        if array.shape != shape + (() if node.states is None else (len(own.states),)):
+            raise CircuitError(_shape_needed(array.shape, name, own, shape, node.states is None))
+        rows = [array[cell] for cell in np.ndindex(shape)]
+    cells = assignments(*(domain.states for domain in above))
+    numbers = [_row(row, name, own, cell) for row, cell in zip(rows, cells, strict=True)]
+    return np.array(numbers).reshape(*shape, len(own.states))
 
 
-def _both(p: Any, event: str, given: tuple) -> tuple[float, float]:
-    """Pr(x = 0) and Pr(x = 1), each correct to the last digit: 1 − p is computed exactly, then rounded."""
-    inside = probability(p, f"Pr({event} 1 | {given})")
-    for value, exact in enumerate(both := (one_minus(inside), inside)):
+def _shape_needed(found: tuple, name: str, own: Domain, shape: tuple, is_plain: bool) -> str:
+    k = len(shape)
+    parents = plural(k, "parent") if k else "no parents"
+    if is_plain:
+        need = f"the shape {shape}: Pr(x = 1) for all values of its parents" if k else "one number, Pr(x = 1)"
+    else:
+        need = f"the shape {(*shape, len(own.states))}: the last axis is that of its own states"
+    return f"the table of {name!r} has the shape {found}; with {parents} it needs {need}"
+
+
+def _rows_by_key(given: Mapping[Any, Any], name: str, above: Sequence[Domain]) -> list:
+    """The rows of a dict in the order of the parents' states."""
+    if not above and set(given) != {()}:
+        return [given]
+    table: dict[tuple, Any] = {}
+    wrong: Any = None
+    for key, row in given.items():
+        listed = tuple(key) if isinstance(key, (tuple, list)) else (key,)
+        if len(listed) != len(above):
+            wrong = listed
+            break
+        where = tuple(d.number(s, f"a parent of {name!r}") for d, s in zip(above, listed, strict=True))
+        table[where] = row
+    cells = list(np.ndindex(tuple(len(domain.states) for domain in above)))
+    if wrong is None and len(table) == len(given) == len(cells):
+        return [table[cell] for cell in cells]
+    missing = next((cell for cell in cells if cell not in table), None)
+    if wrong is None and missing is not None:
+        wrong = tuple(domain.states[i] for domain, i in zip(above, missing, strict=True))
+    see = "a pair of equal keys" if wrong is None else wrong
+    raise CircuitError(
+        f"the table of {name!r} needs an entry for every tuple of the values of {plural(len(above), 'parent')}: see {see}"
+    )
+
+
+def _row(row: Any, name: str, own: Domain, cell: tuple) -> Sequence[float]:
+    """The probabilities of all states; from a single number, both are correct to the last digit: 1 − p is rounded once."""
+    if own.is_plain and np.ndim(row) == 0 and not isinstance(row, Mapping):
+        inside = probability(row, f"Pr({name} = 1 | {cell})")
+        numbers: Sequence[Any] = (one_minus(inside), inside)
+    else:
+        if isinstance(row, Mapping):
+            entries = {own.number(label, f"a state of {name!r}"): p for label, p in row.items()}
+            listed = [entries[i] for i in range(len(own.states)) if i in entries]
+        else:
+            listed = as_list(row, f"a row of the table of {name!r}")
+        if len(listed) != len(own.states):
+            states = ", ".join(map(str, own.states))
+            raise CircuitError(f"{name!r} needs a probability for each of its states, {states}, given {cell}: {brief(row)}")
+        numbers = [probability(p, f"Pr({name} = {s} | {cell})") for s, p in zip(own.states, listed, strict=True)]
+    for state, exact in zip(own.states, numbers, strict=True):
         if exact and not float(exact):
             raise CircuitError(
-                f"Pr({event} {value} | {given}) is below the range of float64, in which Bayesian networks are computed"
+                f"Pr({name} = {state} | {cell}) is below the range of float64, in which Bayesian networks are computed"
             )
-    return float(both[0]), float(both[1])
-
-
-def _key(key: Any) -> tuple:
-    return tuple(key) if isinstance(key, (tuple, list)) else (key,)
+    return [float(p) for p in numbers]

@@ -71,6 +71,7 @@ class Circuit(KnowsOtherWords):
     _left: Circuit | None = None
     _term: Term | None = None  # its value as a part of an expression, once somebody has asked for it
     _uses = 0  # how many operators it is an operand of
+    _network: Any = None  # the network that it was compiled from
 
     def __init__(self, root: Node, variables: Iterable[str] | None = None):
         if type(root) is not Node:
@@ -111,6 +112,22 @@ class Circuit(KnowsOtherWords):
         True
         """
         return domains_of(self.variables)
+
+    @property
+    def network(self) -> Any:
+        """The Bayesian or Markov network that the circuit was compiled from; None if there was none, or it has changed.
+
+        See Also
+        --------
+        pgcc.Circuit.do : intervene in it
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> pgcc.builders.bayesian_network({"rain": 0.2, "wet": (["rain"], {0: 0.1, 1: 0.9})}).network
+        <Network: 2 variables, Bayesian>
+        """
+        return self._network
 
     def _check_variables(self, used: Iterable[str]) -> None:
         known = set(self.variables)
@@ -299,7 +316,9 @@ class Circuit(KnowsOtherWords):
             raise CircuitError(f"cannot rename {unknown[0]!r}{hint(unknown[0], domains)}")
         renamed = domains.renamed(names)
         column = dict(zip(domains.columns, renamed.columns, strict=True))
-        return Circuit(self.rewrite(lambda node: var(column[node.name], node.is_complement)), renamed)
+        circuit = Circuit(self.rewrite(lambda node: var(column[node.name], node.is_complement)), renamed)
+        circuit._network = self._network and self._network.renamed(names)
+        return circuit
 
     def with_states(self, states: Mapping[str, Iterable[Any]]) -> Circuit:
         """The same circuit, some of whose variables are said to be the states of one variable.
@@ -418,6 +437,43 @@ class Circuit(KnowsOtherWords):
         counted = read_counted(over, self.variables, dict.fromkeys(self.variables)) if size is not None else []
         part = self if size is None else of_size(self, size, counted)
         return part if evidence is None else condition(part, Evidence(self.variables, evidence).observed())
+
+    def do(self, states: Mapping[str, Any]) -> Circuit:
+        """Intervene: the circuit of the Bayesian network in which each of these variables is set to a state.
+
+        Whatever its causes are, x has this state: its table is replaced, and its parents have no effect on it. That is
+        no question to the distribution, but to the network that the circuit was compiled from, which it knows until it
+        is changed otherwise. (Pearl's do-operator. What was observed before compiling is observed after the intervention.)
+
+        Parameters
+        ----------
+        states : dict
+            From variables to the states that they are set to.
+
+        Raises
+        ------
+        CircuitError
+            If the circuit was not compiled from a Bayesian network.
+
+        See Also
+        --------
+        pgcc.Circuit.observe : keep the terms that agree with the evidence
+        pgcc.builders.bayesian_network : the circuit of a Bayesian network
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> lawn = pgcc.builders.bayesian_network({"rain": 0.2, "wet": (["rain"], {0: 0.1, 1: 0.9})})
+        >>> seen, done = pgcc.compile(lawn.observe({"wet": 1})), pgcc.compile(lawn.do({"wet": 1}))
+        >>> round(seen.prob({"rain": 1}), 6), round(done.prob({"rain": 1}), 6)
+        (0.692308, 0.2)
+        """
+        if self._network is None:
+            raise CircuitError(
+                "only a circuit as it was compiled from a Bayesian network (pgcc.builders.bayesian_network, or "
+                "pgcc.load of a .bif or .uai file) tells causes from effects"
+            )
+        return self._network.do(states).circuit()
 
     def marginalize(self, names: Iterable[str]) -> Circuit:
         """Sum out the named variables (by setting z = 1), leaving a circuit over the others.
@@ -684,7 +740,8 @@ class Circuit(KnowsOtherWords):
         return circuit_html(self)
 
     def __reduce__(self) -> tuple:
-        return _from_entries, (self.variables, list(self._flat.entries()))
+        state = None if self._network is None else {"_network": self._network}
+        return _from_entries, (self.variables, list(self._flat.entries())), state
 
 
 def _from_entries(variables: tuple[str, ...], entries: list[Entry]) -> Circuit:

@@ -228,6 +228,8 @@ def test_packed_files(tmp_path):
         if format.is_written:
             names = {name: f"x{i}" for i, name in enumerate(BETA.variables, 1)}
             circuit = BETA.relabel(names) if extension != ".nnf" else pgcc.parse("x1*(x2 + ~x2) + ~x1*x2")
+            if extension == ".bif":
+                circuit = pgcc.builders.bayesian_network({"a": 0.25, "b": (["a"], {0: 0.5, 1: 0.75})})
             path = tmp_path / f"x{extension}.GZ"
             pgcc.save(circuit, path)
             unpacked = tmp_path / f"y{extension}"

@@ -1,0 +1,225 @@
+"""Bayesian and Markov networks: tables over variables with states, kept beside the circuit that is compiled from them.
+
+    Pr(x)  ∝  Π_f φ_f(x_f)
+
+In a Bayesian network, every variable has one table, Pr(x | its parents), and parents form no cycle. That is more than a
+polynomial shows: it says what an intervention does (the table of x is replaced), and that the sum over a *barren*
+variable, one that is neither asked about nor observed and has no such descendants, is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+import numpy as np
+
+from pgcc.errors import CircuitError
+from pgcc.frontend.elimination import Factor, WidthError, eliminate
+from pgcc.ir.circuit import Circuit
+from pgcc.ir.domains import Domains
+from pgcc.ir.names import hint
+
+# Probabilities add up to 1 within this, which is what ten numbers of four printed digits leave (0.3333 three times);
+# then they are divided by their sum, unless they are off by roundings of doubles only. (Seven digits are usual.)
+ROUNDING = 5e-4
+MOST_AXES = 32  # an array of numpy has no more
+
+
+@dataclass(frozen=True, eq=False)
+class Table(Factor):
+    """A table of a network.
+
+    Attributes
+    ----------
+    is_conditional : bool
+        Whether it is Pr(x | parents), where x is the last variable of the scope.
+    """
+
+    is_conditional: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A Bayesian or Markov network, and what was asked of it when its circuit was compiled.
+
+    Attributes
+    ----------
+    domains : Domains
+        The variables with their states.
+    tables : tuple of Table
+        Tables refer to variables by their index.
+    keep : tuple of str or None
+        The variables of the circuit; all of them for None.
+    evidence : dict
+        What was observed: a state, or a set of states.
+    """
+
+    domains: Domains
+    tables: tuple[Table, ...]
+    keep: tuple[str, ...] | None = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def bayesian(domains: Domains, tables: Mapping[str, Table]) -> Network:
+        """The Bayesian network of a table for each variable."""
+        names = list(domains)
+        check_acyclic({name: [names[v] for v in table.scope[:-1]] for name, table in tables.items()})
+        for name in domains:
+            if name not in tables:
+                raise CircuitError(f"variable {name!r} has no table of probabilities")
+        return Network(domains, tuple(tables[name] for name in domains))
+
+    @property
+    def is_bayesian(self) -> bool:
+        """Whether every variable has a table of its probabilities, and there are no other tables."""
+        children = {table.scope[-1] for table in self.tables if table.is_conditional}
+        return len(children) == len(self.tables) == len(self.domains)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the circuit is over all variables, and none was observed."""
+        return self.keep is None and not self.evidence
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Network):
+            return NotImplemented
+        same = (self.domains, self.keep, self.evidence) == (other.domains, other.keep, other.evidence)
+        return same and len(self.tables) == len(other.tables) and all(map(_same, self.tables, other.tables))
+
+    def __hash__(self) -> int:
+        return hash((self.domains, self.keep))
+
+    def __repr__(self) -> str:
+        return f"<Network: {len(self.domains)} variables, {'Bayesian' if self.is_bayesian else 'Markov'}>"
+
+    def asked(self, keep: Iterable[str] | None, evidence: Mapping[str, Any] | None) -> Network:
+        """The same network, to be compiled for some variables, or given what was observed."""
+        kept = (keep,) if isinstance(keep, str) else None if keep is None else tuple(keep)
+        return replace(self, keep=kept, evidence=dict(evidence or {}))
+
+    def circuit(self) -> Circuit:
+        """The circuit, which knows this network."""
+        part = self._without_barren()
+        try:
+            circuit = eliminate(part.domains, part.tables, self.keep, self.evidence)
+        except WidthError as error:
+            ways = {"keep=NAMES sums out the other variables": self.keep is None}
+            ways["evidence={...} leaves out what was observed"] = not self.evidence
+            error.advice = ", and ".join(way for way, is_open in ways.items() if is_open) or None
+            raise
+        circuit._network = self
+        return circuit
+
+    def _without_barren(self) -> Network:
+        """Without variables whose tables sum to 1: those that are not asked for, nor ancestors of what is."""
+        names = list(self.domains)
+        above = {table.scope[-1]: table.scope[:-1] for table in self.tables if table.is_conditional}
+        asked = {*(names if self.keep is None else self.keep), *self.evidence}
+        stack = [v for v, name in enumerate(names) if name in asked or v not in above]
+        stack += [v for table in self.tables if not table.is_conditional for v in table.scope]
+        needed = set(stack)
+        while stack:
+            new = needed.symmetric_difference(needed.union(above.get(stack.pop(), ())))
+            needed |= new
+            stack += new
+        if len(needed) == len(names) or not asked.issubset(names):
+            return self
+        place = {v: i for i, v in enumerate(sorted(needed))}
+        tables = (
+            replace(table, scope=tuple(place[v] for v in table.scope))
+            for table in self.tables
+            if place.keys() >= set(table.scope[-1:])
+        )
+        return Network(Domains({names[v]: self.domains[names[v]] for v in place}), tuple(tables))
+
+    def do(self, states: Mapping[str, Any]) -> Network:
+        """The network after an intervention: each of these variables has a given state, whatever its parents are."""
+        names, tables = list(self.domains), list(self.tables)
+        for name, label in states.items():
+            if name not in self.domains:
+                raise CircuitError(f"cannot set {name!r}: the network has no such variable{hint(name, names)}")
+            v, domain = names.index(name), self.domains[name]
+            at = [i for i, table in enumerate(tables) if table.is_conditional and table.scope[-1] == v]
+            if not at:
+                raise CircuitError(f"cannot set {name!r}: only in a Bayesian network does a variable have causes")
+            certain = np.zeros(len(domain.states))
+            certain[domain.number(label, f"variable {name!r}")] = 1
+            tables[at[0]] = Table((v,), certain, True)
+        return replace(self, tables=tuple(tables))
+
+    def renamed(self, names: Mapping[str, str]) -> Network:
+        """The same network with other names of variables."""
+        kept = self.keep and tuple(names.get(name, name) for name in self.keep)
+        evidence = {names.get(name, name): states for name, states in self.evidence.items()}
+        unseen = {name: new for name, new in names.items() if name in self.domains}
+        return replace(self, domains=self.domains.renamed(unseen), keep=kept, evidence=evidence)
+
+
+def _same(one: Table, other: Table) -> bool:
+    alike = (one.scope, one.is_conditional) == (other.scope, other.is_conditional)
+    return alike and np.array_equal(one.table, other.table)
+
+
+def check_acyclic(parents: Mapping[Any, Iterable[Any]]) -> None:
+    """Refuse a cycle, by its names."""
+    try:
+        TopologicalSorter(parents).prepare()
+    except CycleError as error:
+        raise CircuitError(
+            "a Bayesian network has no directed cycle: " + " → ".join(str(node) for node in error.args[1])
+        ) from None
+
+
+def find_scope(domains: Domains, name: str, parents: Sequence[str]) -> tuple[int, ...]:
+    """The indices of the parents and of the variable, which have to be known and different."""
+    place = {known: i for i, known in enumerate(domains)}
+    for known in (name, *parents):
+        if known not in place:
+            raise CircuitError(f"the table of {name!r} has the unknown variable {known!r}{hint(known, place)}")
+    scope = tuple(place[known] for known in (*parents, name))
+    if len(set(scope)) < len(scope):
+        raise CircuitError(f"the table of {name!r} has a variable twice: {', '.join((name, *parents))}")
+    if len(scope) > MOST_AXES:
+        raise CircuitError(f"the table of {name!r} has {len(parents)} parents; the limit is {MOST_AXES - 1}")
+    return scope
+
+
+def conditional(domains: Domains, scope: tuple[int, ...], given: Any) -> Table:
+    """The table Pr(x | parents) of the last variable of a scope, once its numbers are checked.
+
+    >>> domains = Domains.of({"rain": ["no", "yes"], "wet": ["no", "yes"]})
+    >>> conditional(domains, (0, 1), [[0.9, 0.1], [0.3, 0.5]])
+    Traceback (most recent call last):
+    pgcc.errors.CircuitError: the probabilities of 'wet' given rain=yes add up to 0.8: 0.2 less than 1
+    """
+    names = list(domains)
+    table, name = np.asarray(given, float), names[scope[-1]]
+    shape = tuple(len(domains[names[v]].states) for v in scope)
+    if table.shape != shape:
+        raise CircuitError(f"the table of {name!r} has the shape {table.shape}; with its parents it needs {shape}")
+    wrong = np.argwhere(~((table >= 0) & (table <= 1 + ROUNDING)))
+    if len(wrong):
+        *rest, i = wrong[0]
+        event = f"{name}={domains[name].states[i]}{_given(domains, scope, rest, ' | ')}"
+        raise CircuitError(f"Pr({event}) is {table[tuple(wrong[0])]}, not a number between 0 and 1")
+    sums = table.sum(axis=-1, keepdims=True)
+    off = np.abs(sums - 1)
+    if off.max() > ROUNDING:
+        row = np.unravel_index(int(off.argmax()), off.shape)[:-1]
+        total = float(sums[row][0])
+        far = f"{off.max():.3g} {'less' if total < 1 else 'more'} than 1"
+        raise CircuitError(
+            f"the probabilities of {name!r}{_given(domains, scope, row, ' given ')} add up to {total:.10g}: {far}"
+        )
+    exact = off <= len(domains[name].states) * np.finfo(float).eps
+    return Table(scope, np.where(exact, table, table / sums), True)
+
+
+def _given(domains: Domains, scope: Sequence[int], row: Sequence[int], sign: str) -> str:
+    """The states of the parents in a row of a table, by name."""
+    items = list(domains.items())
+    states = [f"{items[v][0]}={items[v][1].states[i]}" for v, i in zip(scope, row, strict=False)]
+    return sign + ", ".join(states) if states else ""
