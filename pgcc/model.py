@@ -338,6 +338,25 @@ class Model(KnowsOtherWords):
             circuit = circuit if self._settings.normalize else circuit * factor
         return whole._part(condition(circuit, observed))
 
+    def do(self, states: Mapping[str, Any]) -> Model:
+        """The distribution after an intervention, in which each of these variables is set to a state, as a new model.
+
+        The circuit has to come from a Bayesian network, which tells causes from effects: see `Circuit.do`.
+
+        See Also
+        --------
+        pgcc.Circuit.do : the same for circuits
+        pgcc.Model.condition : the distribution given evidence, as a model
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> lawn = pgcc.compile(pgcc.builders.bayesian_network({"rain": 0.2, "wet": (["rain"], {0: 0.1, 1: 0.9})}))
+        >>> round(lawn.conditional("rain=1", given="wet=1"), 6), round(lawn.do({"wet": 1}).prob("rain=1"), 6)
+        (0.692308, 0.2)
+        """
+        return Model(self.circuit.do(states), self._settings)
+
     # -- variables -----------------------------------------------------------------------------------------------------
 
     def marginals(self, evidence: Any = None, **how: Unpack[HowByName]) -> Any:

@@ -89,15 +89,16 @@ MODULES = ("pc", "builders", "plot")  # public names of pgcc that are modules: s
 # Classes whose methods have pages of their own, in groups.
 PAGED: dict[str, dict[str, tuple[str, ...]]] = {
     "pgcc.Model": {
-        "How probable is it?": ("prob", "logprob", "conditional", "condition"),
+        "How probable is it?": ("prob", "logprob", "conditional", "condition", "do"),
         "Variables and pairs": ("marginals", "log_odds", "pairwise", "covariance"),
         "How many?": ("cardinality", "any_of", "parity", "expected_count", "moments"),
         "Sets": ("sample", "mode", "top"),
         "Information": ("entropy", "kl", "mutual_information"),
-        "About the model": ("explain", "explore", "standing", "grad"),
+        "About the model": ("states", "explain", "explore", "standing", "grad"),
     },
     "pgcc.Circuit": {
-        "Conditioning and marginalising": ("observe", "marginalize", "restrict", "normalize"),
+        "Conditioning and marginalising": ("observe", "do", "marginalize", "restrict", "normalize"),
+        "Variables with states": ("domains", "with_states", "network"),
         "Transforming": ("compose", "thin", "tilt", "complement", "relabel", "simplify", "rewrite"),
         "To other libraries and back": ("to_sympy", "to_networkx", "from_networkx"),
     },
