@@ -9,7 +9,7 @@ import numpy as np
 
 from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
-from pgcc.queries.cardinality import LEAST_ATOL, cardinality
+from pgcc.queries.cardinality import LEAST_ATOL, cardinality, most_in
 from pgcc.queries.distribution import Distribution
 
 # A sum of probabilities that is at least this is accurate enough if each has a small absolute error.
@@ -54,7 +54,7 @@ def _first_is(codes: np.ndarray, free: np.ndarray, which: range) -> np.ndarray:
 
 def parity(distribution: Distribution, given: Evidence, columns: np.ndarray) -> np.ndarray:
     """Pr(|S ∩ T| is odd | evidence) for every row."""
-    return _sum_over(distribution, given, columns, np.arange(len(columns) + 1) % 2 == 1)
+    return _sum_over(distribution, given, columns, np.arange(most_in(distribution, columns) + 1) % 2 == 1)
 
 
 def _sum_over(distribution: Distribution, given: Evidence, columns: np.ndarray, sizes: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ def cardinality(
 ) -> np.ndarray:
     """rows × (|T| + 1): Pr(|S ∩ T| = k | evidence), each to `rtol`, or all to an absolute error of `atol`.
 
-    columns : of the variables of T.
+    columns : of the variables of T. Several states of one variable count once at most.
     """
     if atol is not None and not (isinstance(atol, Real) and LEAST_ATOL <= atol <= _MOST_ATOL):
         raise PrecisionError(f"atol={brief(atol)} is not between {LEAST_ATOL} and {_MOST_ATOL}", argument="atol")
@@ -44,7 +44,13 @@ def cardinality(
         result[rows] = _normalized(found.mantissa, found.exponent)
 
     distribution.for_chunks(given.rows, answer)
-    return result
+    return result[:, : most_in(distribution, columns) + 1]
+
+
+def most_in(distribution: Distribution, columns: np.ndarray) -> int:
+    """How many of these columns can be in: one of each variable with states."""
+    domains = distribution.circuit.domains
+    return len(columns) if domains is None else len({domains.shown[0][column] for column in columns.tolist()})
 
 
 def _normalized(mantissa: np.ndarray, exponent: np.ndarray) -> np.ndarray:
