@@ -41,7 +41,7 @@ class Blocks:
         """
         ones = rows == 1
         count = np.add.reduceat(ones, self.first, axis=1, dtype=np.int16)
-        shut = (count[:, self.block] > ones) & (rows != 0)
+        shut = (count.take(self.block, axis=1) > ones) & (rows != 0)
         return np.where(shut, np.int8(0), rows) if shut.any() else rows
 
 

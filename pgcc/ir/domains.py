@@ -233,7 +233,7 @@ class Domains(Mapping[str, Domain]):
         [[0, 1, 0, -1], [0, 0, 1, 0]]
         """
         owner, state = self.shown
-        seen = states[:, owner]
+        seen = states.take(owner, axis=1)  # C-contiguous, which kernels expect
         return np.where(seen < 0, np.int8(-1), (seen == state).astype(np.int8))
 
     def states_in(self, codes: np.ndarray) -> np.ndarray:
