@@ -54,7 +54,7 @@ def find_blocks(circuit: Circuit) -> Blocks | None:
     if not circuit.domains or not has_one_state(circuit) or not all(map(is_monotone, circuit.order)):
         return None
     sizes = [len(d.columns) if d.is_block else sum(c is not None for c in d.columns) for d in circuit.domains.values()]
-    lengths = np.array([size for size in sizes if size])
+    lengths = np.array([size for size in sizes if size], np.int64)
     return Blocks(np.cumsum(lengths) - lengths, np.repeat(np.arange(len(lengths)), lengths))
 
 
