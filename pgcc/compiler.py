@@ -47,8 +47,8 @@ import numpy as np
 from pgcc.errors import PgccError, SemanticsError
 from pgcc.evaluate.direct import Float64, Scaled
 from pgcc.evaluate.soft import Reweighted, SoftRows, runs_of
-from pgcc.ir.blocks import find_blocks
-from pgcc.ir.circuit import Circuit, from_flat
+from pgcc.ir.blocks import find_blocks, has_one_state
+from pgcc.ir.circuit import Circuit, over_columns
 from pgcc.ir.facts import multiplications
 from pgcc.ir.node import Node
 from pgcc.kernels.policy import tier
@@ -60,7 +60,7 @@ from pgcc.program.lower import lower, lower_with_nodes
 from pgcc.program.program import Program
 from pgcc.progress import waiting
 from pgcc.rings.exact_values import Exact
-from pgcc.rings.identity import Multiaffinity, multiaffine_sums, refuse_squares, squares_of
+from pgcc.rings.identity import Multiaffinity, multiaffine_sums, refuse_mixed, refuse_squares, squares_of
 from pgcc.rings.paper import evaluate_literally
 from pgcc.rings.series import Series
 from pgcc.rings.values import Values
@@ -200,12 +200,15 @@ class Compiled:
         self._make(FOR_ANY_CIRCUIT[0])  # before it is known which stages there are
         self.blocks = find_blocks(self.circuit)
         self.outs = self.circuit.domains.outs if self.circuit.domains else np.zeros(0, np.int64)
-        if self.circuit.domains and self.blocks is None:
-            self.circuit = from_flat(self.circuit._flat, tuple(self.circuit.variables))  # plain columns
+        settled = self.blocks is not None or has_one_state(self.circuit)
+        if self.blocks is None:
+            self.circuit = over_columns(self.circuit)
         self.work, self.edges = multiplications(self.circuit), self.circuit.edges
         self.decomposable = self.circuit._overlap is None  # no two factors of a product share a variable
         if validate and not self.decomposable:
             refuse_squares(self.circuit, self.squares)
+        if validate and not settled:
+            refuse_mixed(circuit, self.lowered[0])
 
     def __getattr__(self, name: str) -> Any:
         """Make the result of a stage, which is an ordinary attribute from then on."""

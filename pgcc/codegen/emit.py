@@ -30,7 +30,7 @@ from pgcc.codegen.source import (
 )
 from pgcc.compiler import Compiled
 from pgcc.errors import PgccError, plural
-from pgcc.ir.circuit import Circuit
+from pgcc.ir.circuit import Circuit, over_columns
 from pgcc.ir.facts import formal_degrees
 from pgcc.ir.node import Op
 from pgcc.program.program import ARITHMETIC, DET, Program
@@ -94,6 +94,7 @@ def emit(circuit: Circuit, *, name: str = "evaluate", normalize: bool = True, va
     if not isinstance(circuit, Circuit):
         raise PgccError(f"emit takes a Circuit, not {type(circuit).__name__}: pgcc.parse makes one from text")
     _check_name(name)
+    circuit = over_columns(circuit)  # what is written knows of columns only, and not that one of them is in
     compiled = Compiled(circuit, validate)
     _refuse_sizes(compiled)
     total = _total(compiled) if normalize else 1.0

@@ -139,6 +139,7 @@ _MEANINGS = {
     "multiaffine": "no variable is squared",
     "normalized": "g(1) = 1",
     "nonnegative": "no coefficient is negative",
+    "states": "every variable is in exactly one",
 }
 
 
@@ -153,13 +154,15 @@ def report_html(report: Report) -> str:
     rows = []
     for claim, meaning in _MEANINGS.items():
         verdict = getattr(report, claim)
+        if verdict is None:
+            continue
         badge = (
             f'<span style="color: {_COLOURS[verdict.state]}; font-weight: 600; white-space: nowrap">'
             f"{_SIGNS[verdict.state]} {verdict.state}</span>"
         )
         reason = f'<div style="min-width: 9em">{escape(shortened(verdict.reason, LONGEST_TEXT))}</div>'
         rows.append(_row(claim, meaning, badge, reason))
-    n, edges = len(report.circuit.variables), report.circuit.edges
+    n, edges = len(report.circuit.domains or report.circuit.variables), report.circuit.edges
     size = f"{plural(n, 'variable')}, {_size_text(edges)}"
     more = f"{_code('report.verify()')} checks the proofs; {_code('print(report.certificate)')} shows the rules"
     parts = [_table(rows), _negative_coefficient(report.nonnegative), _note(f"{size}. {more}", safe=True)]

@@ -150,7 +150,8 @@ def to_graph(circuit: Circuit, meaning: str) -> networkx.DiGraph:
     """
     import networkx as nx
 
-    graph = nx.DiGraph(variables=list(circuit.variables), meaning=meaning)
+    variables = list(circuit.variables) if circuit.domains is None else circuit.variables
+    graph = nx.DiGraph(variables=variables, meaning=meaning)
     edges = [list(_edges(node, below)) for node, below in zip(circuit.order, circuit._links, strict=True)]
     used = {len(circuit.order) - 1, *(child for listed in edges for child, _ in listed)}
     for i in sorted(used):

@@ -51,10 +51,11 @@ def find_blocks(circuit: Circuit) -> Blocks | None:
     (Only of circuits without negative numbers and determinants: others are searched for negative coefficients column by
     column.)
     """
-    if not circuit.domains or not has_one_state(circuit) or not all(map(is_monotone, circuit.order)):
+    domains = circuit.domains
+    if not (domains and domains.unit and has_one_state(circuit) and all(map(is_monotone, circuit.order))):
         return None
-    sizes = [len(d.columns) if d.is_block else sum(c is not None for c in d.columns) for d in circuit.domains.values()]
-    lengths = np.array([size for size in sizes if size], np.int64)
+    sizes = [len(d.columns) if d.is_block else sum(c is not None for c in d.columns) for d in domains.values()]
+    lengths = np.array([size for size in sizes if size])
     return Blocks(np.cumsum(lengths) - lengths, np.repeat(np.arange(len(lengths)), lengths))
 
 
@@ -63,10 +64,10 @@ def has_one_state(circuit: Circuit) -> bool:
 
     Factors have different variables, the terms of every sum have the same blocks, and the root has all of them.
     """
-    if circuit._overlap is not None or circuit.facts.dets:
-        return False
-    scopes, flat = circuit.scopes, circuit._flat
     blocks = {name for name, domain in (circuit.domains or {}).items() if domain.is_block}
+    if not blocks or circuit._overlap is not None or circuit.facts.dets:
+        return not blocks
+    scopes, flat = circuit.scopes, circuit._flat
     bits = sum(1 << i for i, name in enumerate(scopes.names) if name in blocks)
     if not blocks <= set(scopes.names) or bits & ~as_bits(scopes.distinct[scopes.of[-1]]):
         return False

@@ -756,6 +756,11 @@ def from_flat(flat: Flat, variables: Iterable[str]) -> Circuit:
     return circuit
 
 
+def over_columns(circuit: Circuit) -> Circuit:
+    """The same circuit whose columns are plain binary variables, whatever they show."""
+    return circuit if circuit.domains is None else from_flat(circuit._flat, tuple(circuit.variables))
+
+
 def _variables_of(circuit: Circuit) -> tuple[str, ...]:
     """The variables of all operands, left to right. The loop visits each operand once, however often it was used."""
     names: dict[str, None] = {}

@@ -64,17 +64,19 @@ def list_variables(
         listed = [names] if isinstance(names, str) else list(dict.fromkeys(names))
     except TypeError:
         raise CircuitError(f"variables to {verb} are a sequence of names, not {brief(names)}") from None
-    check_known(circuit, listed, verb, error)
     domains = circuit.domains or Domains({})
+    check_known(circuit, [name for name in listed if name not in domains], verb, error)
     return [c for name in listed for c in (domains[name].columns if name in domains else (name,)) if c]
 
 
 def check_known(circuit: Circuit, names: Iterable[Any], verb: str, error: type[PgccError] = CircuitError) -> None:
-    """Refuse names that are no variables of the circuit."""
-    known = {*circuit.variables, *(circuit.domains or ())}
+    """Refuse names that are no columns of the circuit."""
+    known, domains = set(circuit.variables), circuit.domains or Domains({})
     for name in names:
+        if name in domains and name not in known:
+            raise error(f"cannot {verb} {name!r}, which has states: name their columns, {list(domains[name].columns)}")
         if name not in known:
-            raise error(f"cannot {verb} {name!r}: the circuit has no such variable{hint(name, circuit.variables)}")
+            raise error(f"cannot {verb} {name!r}: the circuit has no such variable{hint(name, domains or known)}")
 
 
 # -- sequences, and names for new variables ----------------------------------------------------------------------------

@@ -139,6 +139,59 @@ def _sum_scopes(circuit: Circuit, some: set[Node]) -> dict[Node, list[int]]:
     return found
 
 
+def find_mixed(circuit: Circuit, program: Program) -> tuple[str | None, float]:
+    """A variable with states of which some term has not exactly one column; and a bound on the chance of missing one.
+
+    Every term has one column of each block iff g(λ_b·z_c: c in b) = Π λ_b · g(z), as polynomials in z and in the λ_b.
+
+    >>> import pgcc
+    >>> from pgcc.program.lower import lower
+    >>> both = pgcc.parse('"w=a"*"w=b"/2 + "w=c"/2').with_states({"w": ["a", "b", "c"]})
+    >>> find_mixed(both, lower(both))
+    ('w', 0.0)
+    """
+    domains = circuit.domains or {}
+    blocks = {name: [domains.at[c] for c in domain.columns] for name, domain in domains.items() if domain.is_block}
+    with tier(2 * ROUNDS * LANES * len(program.args)):
+        # The difference has twice the degree of g, and each round misses it with twice the probability.
+        mixed, chance = _is_mixed(program, list(blocks.values()))
+        names = list(blocks) if mixed else []
+        while len(names) > 1:
+            half = names[: len(names) // 2]
+            names = half if _is_mixed(program, [blocks[name] for name in half])[0] else names[len(half) :]
+    return (names[0], 0.0) if mixed else (None, min(1.0, 2**ROUNDS * chance))
+
+
+def _is_mixed(program: Program, blocks: list[list[int]]) -> tuple[bool, float]:
+    """Whether a term has not exactly one column of each block."""
+    chosen, chance = rounds_of_test(program, 1)
+    for modular in chosen:
+        points = np.repeat(modular.random(program.n_variables)[:, None], LANES, axis=1)
+        factor = 1
+        for block, by in zip(blocks, modular.random(len(blocks)).tolist(), strict=True):
+            factor = factor * int(by) % modular.prime
+            for column in block:
+                points[column, 1] = int(points[column, 0]) * int(by) % modular.prime
+        work: np.ndarray = np.zeros((program.slots, LANES), modular.kind)
+        modular.run(points, work)
+        value, scaled = work[program.value, :2].tolist()
+        if (int(scaled) - factor * int(value)) % modular.prime:
+            return True, 0.0
+    return False, chance
+
+
+def refuse_mixed(circuit: Circuit, program: Program) -> None:
+    """Raise an error that names a variable with states that is not in exactly one, if there is one."""
+    name, chance = find_mixed(circuit, program)
+    if name is not None or chance > MOST_CHANCE:
+        which = "whether every variable" if name is None else repr(name)
+        claim = "is in exactly one state cannot be tested" if name is None else "is not always in exactly one state"
+        raise SemanticsError(
+            f"{which} {claim}: terms of the polynomial may have several, or none",
+            advice="validate=False compiles it all the same",
+        )
+
+
 def _points(modular: Residues | LongResidues, base: np.ndarray, variables: list[int], columns: int) -> np.ndarray:
     """Column 0 is the base; columns 2j + 1 and 2j + 2 are one and two steps away from it in variable j."""
     points = np.repeat(base[:, None], columns, axis=1)

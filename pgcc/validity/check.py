@@ -13,7 +13,7 @@ from pgcc.collector import collector_paused
 from pgcc.compiler import Compiled
 from pgcc.errors import PgccError, circuit_from, plural
 from pgcc.exact.tape import rational_total
-from pgcc.ir.circuit import Circuit
+from pgcc.ir.circuit import Circuit, over_columns
 from pgcc.ir.facts import multiplications
 from pgcc.ir.node import Op
 from pgcc.kernels.policy import tier
@@ -25,6 +25,7 @@ from pgcc.validity.proof.exact_arithmetic import can_test, coefficient
 from pgcc.validity.provenance import Certificate, prove_nonnegative
 from pgcc.validity.report import Report
 from pgcc.validity.search import TermSampler, find_negative
+from pgcc.validity.states import judge_states
 from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, assignment_text, exact_text, short_text
 
 # All coefficients are computed for at most this many variables.
@@ -91,8 +92,9 @@ def check(
         normalized = replace(normalized, proof=_positive_coefficient(circuit) or normalized.proof)
     shown = total if isinstance(total, Fraction) else total.middle
     return Report(
-        circuit, multiaffine, normalized, nonnegative, shown, certificate, float(time), rng, float(tolerance), normalize
-    )
+        circuit, multiaffine, normalized, nonnegative, shown, certificate, float(time), rng, float(tolerance), normalize,
+        judge_states(circuit),
+    )  # fmt: skip
 
 
 def _check_arguments(circuit: Any, time: Any, tolerance: Any) -> None:
@@ -268,7 +270,7 @@ class _Nonnegative:
     def _judge_coefficients(self) -> Verdict:
         if not self.multiaffine.proved:
             return Verdict(NOT_PROVEN, "no rule proves it, and it is not known to be multiaffine")
-        compiled = Compiled(self.circuit)
+        compiled = Compiled(over_columns(self.circuit))
         found = self._scan(compiled) if len(self.circuit.variables) <= MOST_EXHAUSTIVE else None
         return found or self._search(compiled)
 

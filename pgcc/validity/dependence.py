@@ -16,7 +16,7 @@ import numpy as np
 
 from pgcc.compiler import Compiled
 from pgcc.errors import PgccError
-from pgcc.ir.circuit import Circuit
+from pgcc.ir.circuit import Circuit, over_columns
 from pgcc.validity.proof import Proof
 from pgcc.validity.stability import prove_stable
 from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, exact_text, short_text
@@ -72,7 +72,7 @@ def _violation(circuit: Circuit, point: dict[str, Fraction]) -> Verdict | None:
     n = len(circuit.variables)
     if n < 2:
         return None
-    compiled = Compiled(circuit)
+    compiled = Compiled(over_columns(circuit))
     pairs = list(combinations(range(n), 2))
     sets = [(), *((i,) for i in range(n)), *pairs]
     rows = np.full((len(sets), n), -1, np.int8)

@@ -14,8 +14,10 @@ from pgcc.locks import cached_property
 from pgcc.validity.dependence import judge_dependence
 from pgcc.validity.proof import Proof, verify
 from pgcc.validity.provenance import Certificate
+from pgcc.validity.states import judge_states
 from pgcc.validity.verdict import NOT_PROVEN, PROVED, REFUTED, Verdict, exact_text, short_text
 
+# of every circuit; of one whose variables have states, also "states"
 CLAIMS = ("multiaffine", "normalized", "nonnegative")
 
 
@@ -27,6 +29,8 @@ class Report:
     ----------
     multiaffine, normalized, nonnegative : Verdict
         The verdicts on three claims: no variable is squared; g(1) = 1; no coefficient is negative.
+    states : Verdict or None
+        The verdict on a fourth claim: every variable with states is in exactly one. None if no variable has several.
     total : Fraction or float
         The total g(1), as a fraction if it was computed exactly.
     certificate : Certificate
@@ -50,6 +54,7 @@ class Report:
     seed: Any = 0
     tolerance: float = 1e-12
     normalize: bool = False
+    states: Verdict | None = None
 
     @property
     def ok(self) -> bool:
@@ -65,15 +70,14 @@ class Report:
 
     @property
     def witness(self) -> Any:
-        """What refutes it: an assignment with a negative coefficient, a squared variable, or the total; else None."""
-        for name in ("nonnegative", "multiaffine", "normalized"):
-            if self._verdicts[name].refuted:
-                return self._verdicts[name].witness
-        return None
+        """What refutes it: a set with a negative coefficient, a squared variable, one with states, or the total; or None."""
+        verdicts = (self.nonnegative, self.multiaffine, self.states, self.normalized)
+        return next((verdict.witness for verdict in verdicts if verdict is not None and verdict.refuted), None)
 
     @property
     def _verdicts(self) -> dict[str, Verdict]:
-        return {name: getattr(self, name) for name in CLAIMS}
+        states = {} if self.states is None else {"states": self.states}
+        return {name: getattr(self, name) for name in CLAIMS} | states
 
     @cached_property
     def negative_dependence(self) -> Verdict:
@@ -115,6 +119,11 @@ class Report:
         """
         found = verify(self.circuit, self.proofs, tolerance=self.tolerance, normalize=self.normalize)
         verdicts = dict(self._verdicts)
+        again = None if verdicts.pop("states", None) is None else judge_states(self.circuit)
+        if again is not None and self.states is not None and again.state != NOT_PROVEN:
+            found["states"] = again.proved
+            if again.state != self.states.state:
+                raise ProofError(f"states is {self.states.state}, but that is not what a second test shows")
         if "negative_dependence" in self.__dict__:
             verdicts["negative_dependence"] = self.negative_dependence
         for name, verdict in verdicts.items():
@@ -140,7 +149,7 @@ class Report:
     @property
     def headline(self) -> str:
         """What it is, in a few words. A total other than 1 is no defect: `compile` divides by it."""
-        verdicts = [self.multiaffine, self.nonnegative]
+        verdicts = [verdict for name, verdict in self._verdicts.items() if name != "normalized"]
         total = short_text(self.total) if isinstance(self.total, Fraction) else f"{self.total:.6g}"
         factor = f", up to the factor {total}" if self.normalized.refuted else ""
         if any(verdict.refuted for verdict in verdicts) or not self.total > 0:
@@ -150,7 +159,7 @@ class Report:
         return f"not proven to be a distribution{factor}"
 
     def __str__(self) -> str:
-        n, size = len(self.circuit.variables), self.circuit.edges
+        n, size = len(self.circuit.domains or self.circuit.variables), self.circuit.edges
         lines = [f"{self.headline}: {plural(n, 'variable')}, {plural(size, 'edge')}"]
         lines += [f"{name}: {verdict}" for name, verdict in self._verdicts.items()]
         return "\n".join(lines)
