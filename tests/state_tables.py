@@ -43,14 +43,14 @@ LABELS: list[tuple] = [
 ]
 
 
-def picked_domains(rng: np.random.Generator, most: int = 4, labels: list[tuple] = LABELS) -> Domains:
+def picked_domains(rng: np.random.Generator, most: int = 4, columns_at_most: int = 11) -> Domains:
     """A few variables with states, not all of them plain."""
     while True:
         n = int(rng.integers(1, most + 1))
-        chosen = [labels[int(rng.integers(len(labels)))] for _ in range(n)]
+        chosen = [LABELS[int(rng.integers(len(LABELS)))] for _ in range(n)]
         names = [("w", "v x", "u", "t=", "s", "r")[i] for i in range(n)]
         columns = sum(len(states) if len(states) > 2 else 1 for states in chosen)  # brute force lists 2**columns
-        if columns <= 11 and any(states != (0, 1) for states in chosen):
+        if columns <= columns_at_most and any(states != (0, 1) for states in chosen):
             plain = [name for name, states in zip(names, chosen, strict=True) if states == (0, 1)]
             domains = Domains.of(dict(zip(names, chosen, strict=True)))
             return Domains({n: Domains.plain([n])[n] if n in plain else d for n, d in domains.items()})
@@ -225,7 +225,7 @@ def entangled(rng: np.random.Generator) -> Circuit:
 
 def mixed(rng: np.random.Generator) -> Circuit:
     """Mixtures and products of others."""
-    domains = picked_domains(rng)
+    domains = picked_domains(rng, 3, 7)
     a, b = (random_smooth(rng, domains).to_pgc() for _ in range(2))
     both = pgcc.mixture(["0.25", "0.75"], [a, b])
     other = pgcc.pc.categorical("other", {"x": 1, "y": 2, "z": 3, 4: 5}).to_pgc()

@@ -3,6 +3,7 @@
 The language has one statement per line (`#` starts a comment; line breaks inside brackets are ignored):
 
     variables z1, z2, z3                  optional, first: all variables, in order
+    weather in {sun, rain, "light snow"}  a variable with states; in expressions, weather=rain is one of them
     name = expression                     a part that later lines can use; any number of them
     expression                            last: the polynomial. Without it, the last definition is the polynomial
 
@@ -11,6 +12,10 @@ exponents are whole numbers. Numbers are exact: 0.1 is 1/10, and so is 1e-1; a h
 0x1.8p-1 (C99) is the *float* 0.75. Numbers that meet are computed, exactly: 2*3*z is 6*z, and 0x1p-1*3 the fraction
 3/2. Where a file has to say which nodes there are, const(3) is a number that stays by itself, and sum(f, …) and
 product(f, …) are one node, however few there are.
+
+A state is a name or a number (a float, if it has a point or an exponent; True and False are what they are in Python).
+What shows a state is a variable of the polynomial, "weather=rain", except that two states share one (see
+`Circuit.with_states`); weather in {sun: "a", rain: "b", snow} names them: for at most one state, all of them are out.
 
 A name is an identifier, or any printable text in double quotes. ~z is the complement of the variable z: its value is 1,
 and it tells an evaluator that z is absent. det(M0, U, V, [f1, f2]) is det(M0 + U·diag(f)·Vᵀ), with matrices as lists of
@@ -25,15 +30,17 @@ time, however deeply the text is nested, and refuses expressions whose numbers o
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from pgcc.collector import collector_paused
-from pgcc.errors import CircuitError, ParseError, plural
+from pgcc.errors import CircuitError, EvidenceError, ParseError, plural
 from pgcc.frontend.term_arithmetic import TermArithmetic
 from pgcc.frontend.tokens import END, ESCAPE, KINDS, NEWLINE, WORD, read_number
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import Node, const, det, product, var, weighted_sum
-from pgcc.ir.numbers import Number
+from pgcc.ir.domains import Domain, Domains
+from pgcc.ir.node import Node, Op, const, det, product, var, weighted_sum
+from pgcc.ir.numbers import Number, nearest_float
 from pgcc.ir.spelling import KEYWORDS, MAX_NAME
 from pgcc.ir.terms import Term, negated, node_of, sealed
 
@@ -143,6 +150,10 @@ class _Parser:
         self.open: list[_Open] = []
         self.known: dict[str, Term] = {}  # the values of names that have been used or defined
         self.variables: dict[str, int] = {}  # the variables among them, with the position of their first use
+        self.domains: dict[str, Domain] = {}  # of the variables with states
+        self.states: list[list[Any]] = []  # that are being listed, each with its column, if one is named
+        self.asked = ""  # the variable of which the next word is a state; "" if states are being listed
+        self.minus = False  # whether there is a minus before the state, which is a number then
         self.listed = False  # whether there was a `variables` statement
         self.numbers: dict[str, Term] = {}  # numbers that have been read, by their text
         self.statement_at = 0
@@ -159,13 +170,13 @@ class _Parser:
                 raise self.unexpected(KINDS[kind], match[kind])
             try:
                 action(self, match[kind])
-            except CircuitError as error:
+            except (CircuitError, EvidenceError) as error:
                 raise self.error(str(error), self.expression.at) from None
             if kind == END:
                 break
         if self.result is None:
             raise self.error("there is no expression: expected the polynomial on the last line", len(self.text))
-        return Circuit(node_of(self.result), self.variables)
+        return Circuit(node_of(self.result), self.all_variables() if self.domains else self.variables)
 
     # -- statements -------------------------------------------------------------------------------
 
@@ -184,6 +195,10 @@ class _Parser:
 
     def begin_definition(self, word: str) -> None:
         name = self.checked_name(word)
+        if name in self.domains:
+            self.begin_statement()
+            self.begin_named(word)
+            return
         if name in self.variables:
             line, _, _ = self.locate(self.variables[name])
             raise self.error(f"{_shown(name)} is a variable on line {line}: a part is defined before it is used")
@@ -191,7 +206,7 @@ class _Parser:
             raise self.error(f"{_shown(name)} is already defined: every name is given once")
         self.begin_statement()
         self.defining = name
-        self.state = EQUALS
+        self.state = DEFINED
 
     def begin_value(self, word: str) -> None:
         self.state = OPERAND
@@ -220,7 +235,7 @@ class _Parser:
             raise self.unexpected("newline", word)
 
     def begin_listing(self, word: str) -> None:
-        if not self.listed and (self.known or self.result is not None):
+        if self.result is not None:
             raise self.error("the variables are listed first, before any other line")
         self.begin_statement()
         self.listed = True
@@ -239,6 +254,73 @@ class _Parser:
 
     def end_listing(self, word: str) -> None:
         self.state = START
+
+    # -- states -----------------------------------------------------------------------------------
+
+    def begin_states(self, word: str) -> None:
+        self.states, self.asked = [], ""
+        self.state = STATE
+
+    def begin_state(self, word: str) -> None:
+        self.state = STATE
+
+    def name_of_state(self, word: str) -> None:
+        if len(word) > MAX_NAME:
+            raise self.error(f"the state has {len(word):,} characters: at most {MAX_NAME:,} are allowed")
+        self.label(ESCAPE.sub(r"\1", word[1:-1]) if word.startswith('"') else _TRUTH.get(word, word))
+
+    def negative_state(self, word: str) -> None:
+        if word != "-":
+            raise self.unexpected("sign", word)
+        self.minus = True
+        self.state = NEGATIVE
+
+    def number_of_state(self, word: str) -> None:
+        exact = read_number(word)
+        value = exact if word.isdecimal() else nearest_float(Fraction(exact))
+        self.label(-value if self.minus else value)
+        self.minus = False
+
+    def label(self, label: Any) -> None:
+        """The state that has been read: one more of those that are listed, or a leaf."""
+        if not self.asked:
+            self.states.append([label, None])
+            self.state = STATED
+            return
+        domain = self.domains[self.asked]
+        node = domain.leaf(domain.number(label, f"variable {self.asked!r}"))
+        self.accept((1, None) if node.op is Op.CONST else (1, node))
+
+    def continue_states(self, word: str) -> None:
+        """Ignore the end of a line between braces."""
+        if self.asked:
+            raise self.unexpected("newline", word)
+
+    def begin_column(self, word: str) -> None:
+        self.state = COLUMN
+
+    def column(self, word: str) -> None:
+        self.states[-1][1] = self.checked_name(word)
+        self.state = STATED
+
+    def end_states(self, word: str) -> None:
+        name, (states, columns) = str(self.defining), zip(*self.states, strict=True)
+        domain = Domain.of(name, states)
+        if any(columns) and columns.count(None) > 1:
+            raise self.error("one state can do without a variable of the polynomial, not several")
+        self.domains[name] = Domain(domain.states, columns) if any(columns) else domain
+        self.variables[name], self.defining = self.at, None
+        for column in self.domains[name].columns:
+            if column in self.known:
+                raise self.error(f"{_shown(str(column))} is already a variable or a definition")
+            if column is not None:
+                self.known[column] = 1, var(column)
+        self.state = LISTED_ALL
+
+    def all_variables(self) -> Domains:
+        """The variables, of which some have states."""
+        plain = Domains.plain(self.variables)
+        return Domains({name: self.domains.get(name, plain[name]) for name in self.variables})
 
     # -- operands ---------------------------------------------------------------------------------
 
@@ -265,6 +347,9 @@ class _Parser:
         self.accept(self.known.get(name) or self.variable(name))
 
     def variable(self, name: str) -> Term:
+        if name in self.domains:
+            states = self.domains[name].states
+            raise self.error(f"{_shown(name)} has states, which are written {_shown(f'{name}={states[0]}')} and so on")
         if self.listed:
             raise self.error(f"{_shown(name)} is neither defined nor among the listed variables")
         self.variables[name] = self.at
@@ -291,7 +376,7 @@ class _Parser:
         name = self.checked_name(word)
         if name not in self.known:
             self.variable(name)
-        elif name not in self.variables:
+        elif self.known[name] != (1, var(name)):
             raise self.error(f"{_shown(name)} is defined: only a variable has a complement")
         self.accept((1, var(name, complement=True)))
 
@@ -384,7 +469,10 @@ class _Parser:
             self.end_items(word)
 
     def begin_named(self, word: str) -> None:
-        """A name before '=': inside 'det(' a named argument; anywhere else the '=' is a mistake."""
+        """A name before '=': a variable with states, or a named argument of a det; else the '=' is a mistake."""
+        if (name := ESCAPE.sub(r"\1", word.strip('"'))) in self.domains:
+            self.expression.at, self.asked, self.state = self.at, name, STATE_OF
+            return
         opened = self.open[-1] if self.open else None
         if word not in NAMED or opened is None or opened.word != "det(" or not self.expression.is_empty():
             self.quoted(word)
@@ -484,6 +572,7 @@ class _Parser:
         return ""
 
 
+_TRUTH = {"True": True, "False": False}
 _USAGE = {
     "det": "a determinant is det(M0, U, V, [children]) or det(M0, U, V, [children], [complements]), then maybe size=k, "
     "and counted=[1, 0, …]",
@@ -592,6 +681,29 @@ START = _State(
     },
 )
 EQUALS = _State("'='", {"equals": _Parser.begin_value})
+DEFINED = _State("'='", {"equals": _Parser.begin_value, "states": _Parser.begin_states})
+STATE_OF = _State("'='", {"equals": _Parser.begin_state})
+STATE = _State(
+    "a state: a name or a number",
+    {
+        "name": _Parser.name_of_state,
+        "quoted": _Parser.name_of_state,
+        "number": _Parser.number_of_state,
+        "sign": _Parser.negative_state,
+        "newline": _Parser.continue_states,
+    },
+)
+NEGATIVE = _State("a number", {"number": _Parser.number_of_state})
+STATED = _State(
+    "',' or '}'",
+    {
+        "comma": _Parser.begin_state,
+        "colon": _Parser.begin_column,
+        "brace": _Parser.end_states,
+        "newline": _Parser.continue_states,
+    },
+)
+COLUMN = _State("the name of a variable", {"name": _Parser.column, "quoted": _Parser.column})
 OPERATOR = _State(
     "an operator",
     {
@@ -616,6 +728,7 @@ ITEM = _State(
 )
 COMPLEMENT = _State("the name of a variable", {"name": _Parser.complement, "quoted": _Parser.complement})
 LISTING = _State("the name of a variable", {"name": _Parser.list_variable, "quoted": _Parser.list_variable})
+LISTED_ALL = _State("the end of the line", {"newline": _Parser.end_listing, "end": _Parser.end_listing})
 LISTED = _State(
     "','",
     {"comma": _Parser.next_variable, "newline": _Parser.end_listing, "end": _Parser.end_listing},

@@ -17,7 +17,8 @@ WORD = re.compile(
     r"""[ \t]*+ (?:\#[^\r\n]*+)?+ (?:
       (?P<call> (?:det|const|sum|product)[ \t]*+\( )
     | (?P<variables> variables(?=[ \t]++[\w"]) )
-    | (?P<definition> (?:[^\W\d]\w*+|QUOTED)(?=[ \t]*+=) )
+    | (?P<definition> (?:[^\W\d]\w*+|QUOTED)(?=[ \t]*+(?:=|in[ \t]*+\{)) )
+    | (?P<states> in[ \t]*+\{ )
     | (?P<name> [^\W\d]\w*+ )
     | (?P<quoted> QUOTED )
     | (?P<number> 0[xX][0-9a-fA-F.]*+(?:[pP][+-]?+[0-9]++)?+
@@ -27,7 +28,8 @@ WORD = re.compile(
     | (?P<sign> [+-] )
     | (?P<open> \( ) | (?P<close> \) )
     | (?P<bracket> \[ ) | (?P<unbracket> \] )
-    | (?P<comma> , )
+    | (?P<brace> \} )
+    | (?P<comma> , ) | (?P<colon> : )
     | (?P<equals> = )
     | (?P<complement> ~ )
     | (?P<newline> [\r\n][ \t\r\n]*+ )

@@ -72,6 +72,7 @@ class Domain:
     @staticmethod
     def of(name: str, states: Iterable[Any]) -> Domain:
         """The domain of a variable, with a column per state for three states or more, one for two, and none for one."""
+        var(name)  # refuses what cannot be a name
         labels = tuple(map(_label, states))
         texts = [str(label) for label in labels]
         if not labels:
@@ -135,8 +136,9 @@ class Domain:
 def _label(state: Any) -> Label:
     """A label as a Python object."""
     state = state.item() if hasattr(state, "item") and not isinstance(state, (str, int, float)) else state
-    if not isinstance(state, (str, int, float)) or state != state:
-        raise CircuitError(f"{brief(state)} is no name of a state: it is a text or a number")
+    named = state.isprintable() if isinstance(state, str) else isinstance(state, (int, float)) and state - state == 0
+    if not named:
+        raise CircuitError(f"{brief(state)} is no name of a state: it is a printable text or a finite number")
     return state
 
 
@@ -168,6 +170,8 @@ class Domains(Mapping[str, Domain]):
     @classmethod
     def of(cls, states: Mapping[str, Iterable[Any]]) -> Domains:
         """The domains of variables, from their states."""
+        if not isinstance(states, Mapping):
+            raise CircuitError(f"states are a dict from names of variables to labels, not {brief(states)}")
         return cls({name: Domain.of(name, labels) for name, labels in states.items()})
 
     @classmethod

@@ -6,13 +6,14 @@ Circuits are written in one walk over their postorder, so that neither depth nor
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from itertools import groupby, islice
 from typing import assert_never
 
 from pgcc.errors import CircuitError
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.domains import Domain, Domains, Label
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import ONE, Node, Op, count_uses, iter_edges
 from pgcc.ir.numbers import Number
@@ -104,20 +105,43 @@ def pgc_text(circuit: Circuit) -> str:
     for name in circuit.variables:
         if len(name) > MAX_NAME:
             raise CircuitError(f"the name {name[:20]!r}… has {len(name):,} characters: text allows {MAX_NAME:,}")
-    return "\n".join([*_variable_lines(circuit.variables), *_definitions(circuit, _Exact())]) + "\n"
+    domains = circuit.domains or Domains.plain(circuit.variables)
+    return "\n".join([*_variable_lines(domains), *_definitions(circuit, _Exact(_leaves(domains)))]) + "\n"
 
 
-def _variable_lines(variables: Sequence[str]) -> Iterator[str]:
-    """Several statements `variables a, b, c` add up."""
-    for start in range(0, len(variables), 12):
-        yield "variables " + ", ".join(map(name_text, variables[start : start + 12]))
+def _variable_lines(domains: Domains) -> Iterator[str]:
+    """Several statements `variables a, b, c` add up; variables with states have lines of their own."""
+    for plain, group in groupby(domains.items(), lambda item: item[1].is_plain):
+        some = list(group)
+        if plain:
+            names = [name_text(name) for name, _ in some]
+            yield from ("variables " + ", ".join(names[start : start + 12]) for start in range(0, len(names), 12))
+        for name, domain in [] if plain else some:
+            states = list(map(_state_text, domain.states))
+            if domain != Domain.of(name, domain.states):
+                shown = zip(states, domain.columns, strict=True)
+                states = [state if column is None else f"{state}: {name_text(column)}" for state, column in shown]
+            yield f"{name_text(name)} in {{{', '.join(states)}}}"
+
+
+def _state_text(state: Label) -> str:
+    """A state as it stands in text: numbers and truth values as in Python, and all else as a name."""
+    if isinstance(state, str):
+        return name_text(state) if state not in ("True", "False") else f'"{state}"'
+    return repr(state)
+
+
+def _leaves(domains: Domains) -> dict[str, str]:
+    """The text of columns that are called by their state: weather=rain."""
+    shown = ((name, s, c) for name, domain in domains.items() for s, c in zip(domain.states, domain.columns, strict=True))
+    return {c: f"{name_text(name)}={_state_text(s)}" for name, s, c in shown if c == f"{name}={s}"}
 
 
 def _definitions(circuit: Circuit, style: _Style) -> Iterator[str]:
     """Lines `name = expression`, and the root: a node has a line if it is shared or its text is long."""
     texts: dict[Node, Text] = {}
     uses = count_uses(circuit.order)
-    prefix = _fresh_prefix(circuit.variables)
+    prefix = _fresh_prefix([*circuit.variables, *(circuit.domains or ())])
     defined = 0
     for node in circuit.order:
         text, level = style.text(node, texts)
@@ -173,11 +197,16 @@ class _Style:
     faithful: bool
     number: Callable[[Number], str]
 
+    def __init__(self, leaves: Mapping[str, str] | None = None):
+        self.leaves = leaves or {}  # the text of variables that are not written by their name
+
     def text(self, node: Node, texts: dict[Node, Text]) -> Text:
         match node.op:
             case Op.CONST:
                 return self.constant(node.value)
             case Op.VAR:
+                if not node.is_complement and node.name in self.leaves:
+                    return self.leaves[node.name], Level.ATOM
                 return ("~" if node.is_complement else "") + name_text(node.name), Level.ATOM
             case Op.SUM:
                 return self.sum(node, texts)
