@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.arrays import as_array, is_frame, is_pandas, is_sparse
-from pgcc.data.text import CELLS, parse_evidence, parse_names
+from pgcc.data.text import is_missing, parse_evidence, parse_names
 from pgcc.errors import EvidenceError, brief
 from pgcc.evaluate.soft import SoftRows
 from pgcc.ir.domains import Domain, domains_of
@@ -514,24 +514,19 @@ def as_likelihood(value: Any, where: str) -> float:
     return number
 
 
-def is_missing(value: Any, domain: Domain) -> bool:
-    """Whether a value says that the state is unknown, and is no label of a state."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
-        return True
-    unknown = CELLS.get(value.strip().lower(), 0) < 0 if isinstance(value, str) else value == -1
-    return bool(unknown) and value not in domain.states and str(value) not in map(str, domain.states)
-
-
 def as_states(values: Any, domain: Domain, name: str, first_row: int) -> np.ndarray:
     """The numbers of the states of a column of labels or numbers; −1 where there is none.
 
     Every different value is looked up once.
     """
-    if hasattr(values, "factorize"):
-        which, different = values.factorize()
-        different = list(different)
-    else:
-        different, which = _different(np.asarray(values))
+    try:
+        if hasattr(values, "factorize"):
+            which, different = values.factorize()
+            different = list(different)
+        else:
+            different, which = _different(np.asarray(values))
+    except TypeError as error:
+        raise EvidenceError(f"variable {name!r}: a table of labels holds what is none: {error}") from None
     states = np.empty(len(different) + 1, np.int64)
     states[-1] = -1  # pandas numbers what is missing −1
     for i, value in enumerate(different):
@@ -559,10 +554,7 @@ def _different(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
         different, which = np.unique(values, return_inverse=True)
         return different.tolist(), which
     numbers: dict[Any, int] = {}
-    try:
-        which = np.array([numbers.setdefault(value, len(numbers)) for value in values.tolist()], np.int64)
-    except TypeError as error:
-        raise EvidenceError(f"a table of labels holds what is none: {error}") from None
+    which = np.array([numbers.setdefault(value, len(numbers)) for value in values.tolist()], np.int64)
     return list(numbers), which
 
 

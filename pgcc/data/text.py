@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pgcc.errors import EvidenceError
 from pgcc.ir.domains import Domain
@@ -19,12 +20,13 @@ MEANING = "1 (in), 0 (out) or ? (unobserved)"
 
 # `name = value`, `name != value` or `name in {value, value}`; a name or value with spaces, commas or equals signs
 # stands in quotes, in which \ escapes a quote.
-_TEXT = r"""(?: "(?P<{0}double>(?:[^"\\]|\\.)++)" | '(?P<{0}single>(?:[^'\\]|\\.)++)' | (?P<{0}bare>{1}) )"""
-_QUOTED = r"\s*+" + _TEXT.format("", r"""(?:[^\s,="'!]|!(?!=))++""") + r"\s*+"
-_SET = r"""\{ (?P<set>(?:[^{}"']|"(?:[^"\\]|\\.)++"|'(?:[^'\\]|\\.)++')*+) \}"""
-_VALUE = _TEXT.format("value_", r"""[^\s,="']++""")
+_TEXT = r"""(?: "(?P<{0}double>(?:[^"\\]|\\.){2})" | '(?P<{0}single>(?:[^'\\]|\\.){2})' | (?P<{0}bare>{1}) )"""
+_BARE = r"""(?:[^\s,="'!]|!(?!=))++"""
+_QUOTED = r"\s*+" + _TEXT.format("", _BARE, "++") + r"\s*+"
+_SET = r"""\{ (?P<set>(?:[^{}"']|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')*+) \}"""
+_VALUE = _TEXT.format("value_", r"""[^\s,="']++""", "*+")  # a state may be called ""
 _ITEM = re.compile(rf"{_QUOTED} (?: (?P<not>!?+) = \s*+ {_VALUE} | in \s*+ {_SET} ) \s*+ (?:,|\Z)", re.VERBOSE)
-_NAME = re.compile(_QUOTED + r"""(?:,|\Z)""", re.VERBOSE)
+_NAME = re.compile(r"\s*+" + _TEXT.format("", _BARE, "*+") + r"\s*+(?:,|\Z)", re.VERBOSE)
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -76,12 +78,21 @@ def parse_evidence(text: str, variables: Sequence[str] = (), domains: Mapping[st
                 raise EvidenceError(f"{name!r} is both {_value(found[name])} and {_value(code)} in {_short(text)}")
         else:
             everything = set(range(len(domain.states)))
-            named = everything if values == ["?"] else {domain.number(value, f"variable {name!r}") for value in values}
+            unknown = len(values) == 1 and is_missing(values[0], domain)
+            named = everything if unknown else {domain.number(value, f"variable {name!r}") for value in values}
             left = possible.setdefault(name, set(everything))
             left &= everything - named if item["not"] else named
             if not left:
                 raise EvidenceError(f"{_short(text)} leaves {name!r} no state")
     return found | {name: domains[name].among(left) for name, left in possible.items() if domains}
+
+
+def is_missing(value: Any, domain: Domain) -> bool:
+    """Whether a value says that the state is unknown, and is no label of a state."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
+        return True
+    unknown = CELLS.get(value.strip().lower(), 0) < 0 if isinstance(value, str) else value == -1
+    return bool(unknown) and value not in domain.states and str(value) not in map(str, domain.states)
 
 
 def _code(name: str, values: Sequence[str], negated: bool, text: str) -> int:
@@ -124,7 +135,8 @@ def _example(variables: Sequence[str]) -> str:
 
 
 def _unquoted(item: re.Match[str], part: str = "") -> str:
-    return item[f"{part}bare"] or _ESCAPED.sub(r"\1", item[f"{part}double"] or item[f"{part}single"])
+    bare, double, single = item[f"{part}bare"], item[f"{part}double"], item[f"{part}single"]
+    return bare if bare is not None else _ESCAPED.sub(r"\1", single if double is None else double)
 
 
 def _value(code: int) -> str:

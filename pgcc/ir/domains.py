@@ -11,6 +11,7 @@ states 0 and 1. Below this module's readers (`pgcc.data`) nothing knows of state
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -26,6 +27,7 @@ Label: TypeAlias = str | int | float | bool
 
 # Of two states, one of these has the column: people count what is "yes".
 _AFFIRMED = frozenset({"1", "1.0", "true", "yes", "y", "t"})
+_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?", re.ASCII)
 _DENIED = frozenset({"0", "0.0", "false", "no", "n", "f"})
 
 
@@ -41,7 +43,8 @@ class Domain:
         For every state, the column that is in exactly in this state. At most one state has none: all columns are out.
     numbers : tuple of numbers
         How an array writes each state: as its label, if all labels are numbers; otherwise, of two states, as 1 if it
-        has a column and 0 if not; otherwise as 0, 1, 2, …
+        has a column and 0 if not; otherwise as 0, 1, 2, … Where a label is a number, also as text, it is this number
+        that means the state, and never another's: "1", "2", "3+" are 1, 2 and 0.
 
     Examples
     --------
@@ -57,12 +60,7 @@ class Domain:
     _index: dict[Any, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if all(isinstance(state, (int, float)) and not isinstance(state, bool) for state in self.states):
-            numbers: tuple = self.states
-        elif len(self.states) == 2 and None in self.columns:
-            numbers = tuple(int(column is not None) for column in self.columns)
-        else:
-            numbers = tuple(range(len(self.states)))
+        numbers = _numbers(self.states, self.columns)
         object.__setattr__(self, "numbers", numbers)
         index: dict[Any, int] = {number: i for i, number in enumerate(numbers)}
         index |= {str(state): i for i, state in enumerate(self.states)}
@@ -140,6 +138,23 @@ def _label(state: Any) -> Label:
     if not named:
         raise CircuitError(f"{brief(state)} is no name of a state: it is a printable text or a finite number")
     return state
+
+
+def _numbers(states: tuple[Label, ...], columns: tuple[str | None, ...]) -> tuple[int | float, ...]:
+    """`Domain.numbers`.
+
+    >>> _numbers(("low", "high"), ("x", None)), _numbers(("2", "1", "0.5"), ("a", "b", "c"))
+    ((1, 0), (2, 1, 0.5))
+    """
+    written = [float(s) if _NUMBER.fullmatch(str(s)) and not isinstance(s, bool) else None for s in states]
+    if all(type(state) in (int, float) for state in states):
+        return states  # type: ignore[return-value]
+    plain = [int(c is not None) for c in columns] if len(states) == 2 and None in columns else list(range(len(states)))
+    if all(number in (None, place) for number, place in zip(written, plain, strict=True)):
+        return tuple(plain)
+    unused = (number for number in range(2 * len(states)) if number not in written)
+    own = [number if number is not None and number not in written[:i] else next(unused) for i, number in enumerate(written)]
+    return tuple(int(number) if number == int(number) else number for number in own)
 
 
 def _two_columns(name: str, texts: list[str]) -> tuple[str | None, str | None]:
