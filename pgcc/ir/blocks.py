@@ -7,11 +7,13 @@ return, the codes of a block have to say all that they imply: where a column is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.domains import domains_of
 from pgcc.ir.facts import find_uneven_sums, is_monotone
 from pgcc.ir.scopes import Scope, as_bits
 
@@ -30,6 +32,14 @@ class Blocks:
 
     first: np.ndarray
     block: np.ndarray
+
+    @staticmethod
+    def of(columns: Sequence[str]) -> Blocks:
+        """The blocks of the columns of variables with states."""
+        domains = domains_of(columns)
+        shown = np.arange(len(columns)) if domains is None else domains.shown[0]
+        first, block = np.unique(shown, return_index=True, return_inverse=True)[1:]
+        return Blocks(first, block)
 
     def closed(self, rows: np.ndarray) -> np.ndarray:
         """Rows of codes with all that they imply: 0 beside a 1, and nothing is possible where two are 1.
@@ -54,9 +64,7 @@ def find_blocks(circuit: Circuit) -> Blocks | None:
     domains = circuit.domains
     if not (domains and domains.unit and has_one_state(circuit) and all(map(is_monotone, circuit.order))):
         return None
-    sizes = [len(d.columns) if d.is_block else sum(c is not None for c in d.columns) for d in domains.values()]
-    lengths = np.array([size for size in sizes if size])
-    return Blocks(np.cumsum(lengths) - lengths, np.repeat(np.arange(len(lengths)), lengths))
+    return Blocks.of(circuit.variables)
 
 
 def has_one_state(circuit: Circuit) -> bool:

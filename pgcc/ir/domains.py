@@ -12,7 +12,7 @@ states 0 and 1. Below this module's readers (`pgcc.data`) nothing knows of state
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -321,7 +321,7 @@ def as_columns(variables: Iterable[str]) -> tuple[str, ...]:
     return columns
 
 
-def domains_of(columns: tuple[str, ...]) -> Domains | None:
+def domains_of(columns: Sequence[str]) -> Domains | None:
     """The domains of a circuit's columns; None if they are plain binary variables."""
     return columns.domains if isinstance(columns, Columns) else None
 

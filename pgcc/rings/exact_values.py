@@ -21,6 +21,7 @@ from pgcc.exact.pencil import BALLS, RATIONALS, Ring
 from pgcc.exact.precision import FIRST_BITS, ZERO_BITS, ball_parts, doubled, flint_lock, fraction_parts, precision
 from pgcc.exact.tape import Layouts, Tape, bits_of_value, make_tape, run_tape
 from pgcc.exact.truncated import Truncated, expand
+from pgcc.ir.blocks import Blocks
 from pgcc.ir.circuit import Circuit
 from pgcc.locks import cached_property
 from pgcc.rings.values import Values
@@ -50,6 +51,7 @@ class Exact:
     def __init__(self, circuit: Circuit, homogeneous: bool, degree: int | None = None):
         self.circuit, self.homogeneous, self.degree = circuit, homogeneous, degree
         self._layouts = Layouts()
+        self.blocks = Blocks.of(circuit.variables) if homogeneous and circuit.domains else None
 
     # -- balls --------------------------------------------------------------------------------------
 
@@ -144,6 +146,8 @@ class Exact:
     def _coefficient(self, tape: Tape, codes: Codes, number: Any, poly: Any) -> Any:
         """The value in a ring with these classes of numbers and polynomials: of a homogenized circuit, or [t^|A|]."""
         if self.homogeneous:
+            if self.blocks is not None:
+                codes = self.blocks.closed(np.array([codes], np.int8))[0].tolist()
             return run_tape(tape, self._literals(codes, number(1), number(0)))
         wanted = sum(code == 1 for code in codes)
         if (wanted + 1) * len(self.circuit.order) > _MOST_WORK or wanted >= _MOST_COEFFICIENTS:

@@ -213,3 +213,15 @@ def test_samples(kind):
             if rare[1] > 0.5:
                 statistic, cells = statistic + (rare[0] - rare[1]) ** 2 / rare[1], cells + 1
             assert statistic < cells + 6 * math.sqrt(2 * max(cells, 1)) + 8
+
+
+def test_logarithms_near_zero_know_that_one_state_is_in():
+    """Odds of nearly even states, and logarithms near 0, are computed from exact values of columns: they were not."""
+    even = pgcc.pc.categorical("w", {"a": "0.5", "b": Fraction(1, 2) - Fraction(1, 10**12), "c": Fraction(1, 10**12)})
+    model = pgcc.compile((even * pgcc.pc.bernoulli("x", "0.3")).to_pgc())
+    assert model.log_odds()["w"]["a"] == 0.0
+    assert model.log_odds({"x": 1})["w"]["b"] == pytest.approx(-4e-12, rel=1e-9)
+    assert model.logprob({"w": {"a", "b"}}) == pytest.approx(-1e-12, rel=1e-9)
+    assert model.logprob({"w": {"a": 1, "b": 1, "c": 0.5}}) == pytest.approx(-0.5e-12, rel=1e-9)
+    codes = np.array([[0, 1]])
+    assert model.logprob(codes)[0] == pytest.approx(math.log(0.15))
