@@ -51,7 +51,7 @@ def read_network(path: Path) -> Network:
     words = Words(path, text, WORD)
     draft, places = Draft(words), []
     while words.next < len(words.words):
-        match words.word("a block").lower():
+        match (block := words.word("a block")).lower():
             case "network":
                 words.until("{", "the network")
                 words.until("}", "the network")
@@ -62,8 +62,8 @@ def read_network(path: Path) -> Network:
                 words.until("}", "the probabilities")
             case ";":
                 pass
-            case other:
-                raise words.error(f"expected network, variable or probability, not {shown(other)}")
+            case _:
+                raise words.error(f"expected network, variable or probability, not {shown(block)}")
     room = FREE_ENTRIES + ENTRIES_PER_WORD * len(words.words)
     for place in places:
         words.next = place
@@ -193,8 +193,14 @@ def write(circuit: Circuit, file: BinaryIO) -> None:
     """
     network: Network | None = circuit.network
     if network is None or not network.is_bayesian or not network.is_whole:
-        what = "no Bayesian network" if network is None or not network.is_bayesian else "a part of one, by keep= or evidence="
-        raise FormatError(f"a .bif file holds a Bayesian network, and this circuit was compiled from {what}: .pgc and .npz keep it")
+        what = (
+            "no Bayesian network"
+            if network is None or not network.is_bayesian
+            else "a part of one, by keep= or evidence="
+        )
+        raise FormatError(
+            f"a .bif file holds a Bayesian network, and this circuit was compiled from {what}: .pgc and .npz keep it"
+        )
     blocks = ["network unknown {\n}\n", *map(_variable, network.domains, network.domains.values())]
     items = list(network.domains.items())
     blocks += [_probabilities([items[v] for v in table.scope], table.table) for table in network.tables]

@@ -1,4 +1,4 @@
-"""What the formats of networks share: their options, files of evidence, and what becomes of a network once it is read."""
+"""What the formats of networks share: their options, files of evidence, and the checks while a network is read."""
 
 from __future__ import annotations
 

@@ -34,8 +34,10 @@ def read(path: Path, keep: Keep = None, evidence: Evidence = None) -> Circuit:
 
 def read_network(path: Path) -> Network:
     """The variables with their states, and the tables."""
-    text = SKIPPED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), read_text(path))
-    words = Words(path, text, WORD)
+    text = read_text(path)
+    words = Words(path, SKIPPED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text), WORD)
+    if "<!ENTITY" in text:
+        raise words.error("entities of one's own are not read")
     draft, definitions = Draft(words), []
     while words.next < len(words.words):
         tag = _tag(words, words.word("the end of the network"))

@@ -208,8 +208,8 @@ def conditional(domains: Domains, scope: tuple[int, ...], given: Any) -> Table:
     sums = table.sum(axis=-1, keepdims=True)
     off = np.abs(sums - 1)
     if off.max() > ROUNDING:
-        row = np.unravel_index(int(off.argmax()), off.shape)[:-1]
-        total = float(sums[row][0])
+        *row, _ = map(int, np.unravel_index(off.argmax(), off.shape))
+        total = float(sums[(*row, 0)])
         far = f"{off.max():.3g} {'less' if total < 1 else 'more'} than 1"
         raise CircuitError(
             f"the probabilities of {name!r}{_given(domains, scope, row, ' given ')} add up to {total:.10g}: {far}"
