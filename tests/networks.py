@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pgcc.frontend.network import Network, conditional
+from pgcc.frontend.network import Network, Tables
 from pgcc.ir.domains import Domains
 
 
@@ -24,7 +24,7 @@ def random_network(
         parents = rng.permutation(order[:at])[: rng.integers(0, 3)].tolist()
         table = rng.random([len(labels[u]) for u in (*parents, v)])
         table[(rng.random(table.shape) < zeros) & (np.arange(table.shape[-1]) > 0)] = 0
-        tables[f"v{v}"] = conditional(domains, (*parents, v), table / table.sum(axis=-1, keepdims=True))
+        tables[f"v{v}"] = Tables(domains).conditional((*parents, v), table / table.sum(axis=-1, keepdims=True))
     return Network.bayesian(domains, tables)
 
 

@@ -34,7 +34,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domain, Label
 
 WORD = re.compile(r'"[^"\n]*+"|[{}()\[\];,|"]|[^\s{}()\[\];,|"]++')
-COMMENT = re.compile(r'("[^"\n]*+")|(?<![^\s{}()\[\];,|])(?:(?://|#)[^\n]*+|/\*.*?\*/)', re.DOTALL)
+COMMENT = re.compile(r'("[^"\n]*+")|(?<![^\s{}()\[\];,|])(?:(?://|#)[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z))')
 NUMBERED = '"states are numbers"'
 # Where a default fills a table, the file does not have all its entries: how many tables may have for each of its words.
 ENTRIES_PER_WORD, FREE_ENTRIES = 16, 1 << 20
@@ -109,12 +109,12 @@ def _read_probabilities(words: Words, draft: Draft, room: int) -> int:
     if not header:
         raise words.error("probabilities of no variable")
     name, *parents = (_unquoted(words, word) for word in header)
-    of = draft.check_table(name, parents)
-    size = math.prod(len(domain.states) for domain in of)
+    scope = draft.begin_table(name, parents)
+    size = math.prod(draft.make.shape(scope))
     if size > room:
         raise words.error(f"the table of {name!r} has {size:,} entries, far more than the file")
     _expect(words, "{")
-    draft.add_table(name, parents, _read_rows(words, name, of))
+    draft.add_table(name, scope, _read_rows(words, name, [draft.make.items[v][1] for v in scope]))
     return size
 
 

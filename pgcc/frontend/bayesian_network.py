@@ -11,7 +11,7 @@ import numpy as np
 
 from pgcc.arrays import as_array, is_frame
 from pgcc.errors import CircuitError, EvidenceError, brief, plural
-from pgcc.frontend.network import Network, Table, check_acyclic, conditional, find_scope
+from pgcc.frontend.network import Network, Tables, check_acyclic
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domain, Domains
 from pgcc.ir.numbers import one_minus
@@ -125,14 +125,14 @@ def _from_pgmpy(model: Any) -> Network:
         if str(node) not in cpds:
             raise CircuitError(f"variable {str(node)!r} has no table of probabilities")
     domains = Domains.of({name: (cpd := cpds[name]).state_names[cpd.variable] for name in map(str, model.nodes())})
-    tables = {}
+    make, tables = Tables(domains), {}
     for name, cpd in cpds.items():
         table = np.moveaxis(np.asarray(as_array(cpd.values, f"the table of {name!r}"), float), 0, -1)
         parents = list(cpd.variables)[1:]
         for axis, parent in enumerate(parents):
             own = Domain.of(str(parent), cpd.state_names[parent])
             table = table.take([own.number(s, f"a parent of {name!r}") for s in domains[str(parent)].states], axis)
-        tables[name] = _checked(domains, name, list(map(str, parents)), table)
+        tables[name] = make.conditional(make.scope(name, list(map(str, parents))), table)
     return Network.bayesian(domains, tables)
 
 
@@ -140,17 +140,14 @@ def _from_pyagrum(model: Any) -> Network:
     """Its tables name their variable first, and the axes of their arrays are the other way round."""
     variables = [model.variable(node) for node in model.nodes()]
     domains = Domains.of({variable.name(): variable.labels() for variable in variables})
-    tables = {}
+    make, tables = Tables(domains), {}
     for name in domains:
         table = model.cpt(name)
         _, *parents = table.names
         axes = (*reversed(range(len(parents))), len(parents))
-        tables[name] = _checked(domains, name, parents, np.asarray(table.toarray(), float).transpose(axes))
+        array = np.asarray(table.toarray(), float).transpose(axes)
+        tables[name] = make.conditional(make.scope(name, parents), array)
     return Network.bayesian(domains, tables)
-
-
-def _checked(domains: Domains, name: str, parents: Sequence[str], table: Any) -> Table:
-    return conditional(domains, find_scope(domains, name, parents), table)
 
 
 # -- graphs and dicts --------------------------------------------------------------------------------------------------
@@ -203,11 +200,11 @@ def _from_nodes(nodes: dict[str, _Node]) -> Network:
     check_acyclic({name: node.parents for name, node in nodes.items()})
     nodes = {name: node._replace(given=_without_frame(node, name)) for name, node in nodes.items()}
     domains = Domains.of({name: node.states or _states_in(node) for name, node in nodes.items()})
-    tables = {}
+    make, tables = Tables(domains), {}
     for name, node in nodes.items():
-        scope = find_scope(domains, name, node.parents)
+        scope = make.scope(name, node.parents)
         table = _table(node, name, domains[name], [domains[parent] for parent in node.parents])
-        tables[name] = conditional(domains, scope, table)
+        tables[name] = make.conditional(scope, table)
     return Network.bayesian(domains, tables)
 
 

@@ -198,7 +198,7 @@ DAMAGE: dict[str, tuple[str, int | None, str]] = {
     "never ends": (GOOD.rstrip()[:-1], None, "the file ends before the '}'"),
     "ends in a row": (GOOD[: GOOD.index("(rain)") + 3], None, "the file ends before the '}'"),
     "open quotes": (lacking('"on time", late', '"on time, late'), 8, ""),
-    "open comment": (lacking("table", "/* table"), 13, "expected a row of the table of 'weather', not '/*'"),
+    "open comment": (lacking("table", "/* table"), 12, "the file ends before the '}'"),
     "a null byte": (lacking("0.875", "0.8\x0075"), 16, "is a number"),
     "huge default": (
         "".join(f"variable v{i} {{ type discrete [ 10 ] {{ {' '.join('abcdefghij')} }}; }}\n" for i in range(12))

@@ -18,7 +18,7 @@ import pgcc
 from pgcc.builders import bayesian_network
 from pgcc.errors import CircuitError, EvidenceError
 from pgcc.formats import bif
-from pgcc.frontend.network import Network, Table, conditional
+from pgcc.frontend.network import Network, Table, Tables
 from pgcc.ir.domains import Domains
 
 DOMAINS = Domains.of({"a": ["x", "y", "z"], "b": ["no", "yes"], "c": ["r", "s", "t"]})
@@ -27,9 +27,9 @@ P_C = np.array([[[0.5, 0.25, 0.25], [0.125, 0.5, 0.375]], [[1, 0, 0], [0, 1, 0]]
 EXPECTED = Network.bayesian(
     DOMAINS,
     {
-        "a": conditional(DOMAINS, (0,), P_A),
-        "b": conditional(DOMAINS, (1,), P_B),
-        "c": conditional(DOMAINS, (0, 1, 2), P_C),
+        "a": Tables(DOMAINS).conditional((0,), P_A),
+        "b": Tables(DOMAINS).conditional((1,), P_B),
+        "c": Tables(DOMAINS).conditional((0, 1, 2), P_C),
     },
 )
 STATES = {name: list(domain.states) for name, domain in DOMAINS.items()}
@@ -328,3 +328,21 @@ def test_mistakes_are_named(mistake: str) -> None:
     with pytest.raises(CircuitError) as caught:
         bayesian_network(build())
     assert message in str(caught.value)
+
+
+def test_what_was_observed_is_a_state_or_several() -> None:
+    sets = EXPECTED.asked(None, {"a": ["x", "z"]}), EXPECTED.asked(None, {"a": {"x", "z"}})
+    assert sets[0] == sets[1]
+    for evidence, message in (("a=x", "a dict of states, not 'a=x'"), ({"a": {"x": 0.5}}, "in one of a set, and not")):
+        with pytest.raises(EvidenceError) as caught:
+            bayesian_network(graph(P_C), evidence=evidence)
+        assert message in str(caught.value)
+    with pytest.raises(CircuitError, match="keep= is a sequence of names, not 3"):
+        bayesian_network(graph(P_C), keep=3)
+
+
+def test_a_name_of_a_variable_that_was_summed_out() -> None:
+    """The circuit may have it; its network would have it twice."""
+    circuit = EXPECTED.asked(["a"], None).circuit()
+    assert circuit.relabel({"a": "b"}).network is None
+    assert circuit.relabel({"a": "b"}).variables == ("b=x", "b=y", "b=z")
