@@ -12,13 +12,14 @@
 A file of evidence has the number of observed variables, and for each of them its number and its state: `2 0 1 2 2`. (In
 some, the number 1 stands in front: of pieces of evidence.)
 
-Only white space separates; lines mean nothing. A circuit that was compiled from a network is written with the tables of
-that network; of others, `uai_writer` writes tables of the factors.
+Only white space separates; lines mean nothing. Comments begin with #. A circuit that was compiled from a network is
+written with the tables of that network; of others, `uai_writer` writes tables of the factors.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 from pgcc.formats.io import read_text, shown
@@ -43,7 +44,7 @@ def read(path: Path, keep: Keep = None, evidence: Evidence = None) -> Circuit:
 
 def read_network(path: Path) -> Network:
     """The variables with their states, and the tables."""
-    words = Words(path, read_text(path))
+    words = Words(path, re.sub(r"(?<!\S)#[^\n]*+", "", read_text(path)))
     kind = words.word("BAYES or MARKOV").upper()
     if kind not in KINDS:
         raise words.error(f"a network begins with {' or '.join(KINDS)}, not with {shown(kind)}")

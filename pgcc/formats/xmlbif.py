@@ -1,4 +1,4 @@
-"""`.xmlbif` and `.xml`: Bayesian networks with names, in XMLBIF.
+"""`.xmlbif`, `.bifxml` and `.xml`: Bayesian networks with names, in XMLBIF.
 
     <BIF VERSION="0.3"><NETWORK>
     <VARIABLE TYPE="nature"><NAME>lung</NAME><OUTCOME>yes</OUTCOME><OUTCOME>no</OUTCOME></VARIABLE>

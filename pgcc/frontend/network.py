@@ -103,10 +103,12 @@ class Network:
             raise EvidenceError(f"what was observed is a dict of states, not {brief(evidence)}", argument="evidence")
         seen = {}
         for name, states in (evidence or {}).items():
-            listed = states if isinstance(states, (set, frozenset, list, tuple)) else [states]
-            if any(label.__hash__ is None for label in listed):
-                raise EvidenceError(f"variable {name!r} is in a state, or in one of a set, and not {brief(states)}")
-            seen[name] = frozenset(listed)
+            try:
+                seen[name] = frozenset(states if isinstance(states, (set, frozenset, list, tuple)) else [states])
+            except TypeError:
+                raise EvidenceError(f"variable {name!r} is in a state, or one of a set, not {brief(states)}") from None
+            if not seen[name]:
+                raise EvidenceError(f"variable {name!r} is in one of its states, and the set is empty")
         return replace(self, keep=None if keep is None else tuple(kept), evidence=seen)
 
     def circuit(self) -> Circuit:

@@ -466,3 +466,33 @@ def test_a_public_network(name: str) -> None:
 def test_all_public_networks() -> None:
     for path in public_bif():
         check_reading(path)
+
+
+# -- files of and for other libraries ----------------------------------------------------------------------------------
+
+
+def test_pyagrum_reads_and_writes_the_same(tmp_path: Path) -> None:
+    pyagrum = pytest.importorskip("pyagrum")
+    (tmp_path / "x.bif").write_text(GOOD.replace('"on time"', "punctual"))
+    circuit = pgcc.load(tmp_path / "x.bif")
+    pgcc.save(circuit, tmp_path / "y.bif")
+    net = pyagrum.loadBN(str(tmp_path / "y.bif"))
+    for extension in (".bif", ".bifxml"):  # with parents in another order
+        pyagrum.saveBN(net, str(tmp_path / f"z{extension}"))
+        back = pgcc.load(tmp_path / f"z{extension}").network
+        assert back.domains == circuit.domains
+        np.testing.assert_allclose(joint(back), joint(circuit.network), rtol=1e-6)  # it reads with single precision
+
+
+def test_pgmpy_reads_and_writes_the_same(tmp_path: Path) -> None:
+    readwrite = pytest.importorskip("pgmpy.readwrite", exc_type=ImportError)
+    (tmp_path / "x.bif").write_text(GOOD.replace('"on time"', "punctual"))
+    circuit = pgcc.load(tmp_path / "x.bif")
+    pgcc.save(circuit, tmp_path / "y.bif")
+    model = readwrite.BIFReader(str(tmp_path / "y.bif")).get_model()
+    readwrite.BIFWriter(model).write(str(tmp_path / "z.bif"))
+    readwrite.XMLBIFWriter(model).write(str(tmp_path / "z.xml"))
+    for name in ("z.bif", "z.xml"):
+        back = pgcc.compile(pgcc.load(tmp_path / name))  # with variables in another order
+        for evidence in ("weather=snow, mood=bad", "bus=late", "mood=good, bus=punctual, weather=sun"):
+            assert back.prob(evidence) == pytest.approx(pgcc.compile(circuit).prob(evidence), rel=1e-14)

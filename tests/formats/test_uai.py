@@ -416,6 +416,7 @@ def test_good_text_in_odd_clothes(tmp_path: Path) -> None:
         " ".join(GOOD.split()),
         "\n\n" + GOOD.replace(" ", "\t\n"),
         "\ufeff" + GOOD,
+        "# a network\n" + GOOD.replace("\n3\n", " # done\n3 #\n"),
     ):
         path.write_text(text, newline="")
         assert pgcc.load(path) == expected

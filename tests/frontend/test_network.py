@@ -333,7 +333,11 @@ def test_mistakes_are_named(mistake: str) -> None:
 def test_what_was_observed_is_a_state_or_several() -> None:
     sets = EXPECTED.asked(None, {"a": ["x", "z"]}), EXPECTED.asked(None, {"a": {"x", "z"}})
     assert sets[0] == sets[1]
-    for evidence, message in (("a=x", "a dict of states, not 'a=x'"), ({"a": {"x": 0.5}}, "in one of a set, and not")):
+    for evidence, message in (
+        ("a=x", "a dict of states, not 'a=x'"),
+        ({"a": {"x": 0.5}}, "or one of a set, not"),
+        ({"a": []}, "is empty"),
+    ):
         with pytest.raises(EvidenceError) as caught:
             bayesian_network(graph(P_C), evidence=evidence)
         assert message in str(caught.value)
