@@ -75,7 +75,7 @@ EDGE_MUTANTS = [
     ("what is asked about is barren", "frontend/network.py", "Network._without_barren",
      "above.get(stack.pop(), ())", "above.get(stack.pop(), ())[1:]", "frontend/test_network.py"),
     ("parents have an effect on what was set", "frontend/network.py", "Network.do",
-     "table.is_conditional and table.scope[-1] == v", "table.is_conditional and v in table.scope", "frontend/test_network.py"),
+     "Table((names.index(name),), certain, True)", "tables[at[name]]", "frontend/test_network.py"),
     ("states of parents in the order of the table", "frontend/bayesian_network.py", "_from_pgmpy",
      "domains[str(parent)].states", "own.states", "frontend/test_network.py"),
     ("complements in a table", "formats/uai_writer.py", "_table", "-1 if out else 1", "1",

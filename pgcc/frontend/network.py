@@ -149,16 +149,15 @@ class Network:
     def do(self, states: Mapping[str, Any]) -> Network:
         """The network after an intervention: each of these variables has a given state, whatever its parents are."""
         names, tables = list(self.domains), list(self.tables)
+        at = {names[table.scope[-1]]: i for i, table in enumerate(tables) if table.is_conditional}
         for name, label in states.items():
             if name not in self.domains:
                 raise CircuitError(f"cannot set {name!r}: the network has no such variable{hint(name, names)}")
-            v, domain = names.index(name), self.domains[name]
-            at = [i for i, table in enumerate(tables) if table.is_conditional and table.scope[-1] == v]
-            if not at:
+            if name not in at:
                 raise CircuitError(f"cannot set {name!r}: only in a Bayesian network does a variable have causes")
-            certain = np.zeros(len(domain.states))
-            certain[domain.number(label, f"variable {name!r}")] = 1
-            tables[at[0]] = Table((v,), certain, True)
+            number = self.domains[name].number(label, f"variable {name!r}")
+            certain = np.eye(len(self.domains[name].states))[number]
+            tables[at[name]] = Table((names.index(name),), certain, True)
         return replace(self, tables=tuple(tables))
 
     def renamed(self, names: Mapping[str, str]) -> Network | None:
@@ -222,23 +221,19 @@ class Tables:
         if table.shape != self.shape(scope):
             shape = f"the shape {table.shape}; with its parents it needs {self.shape(scope)}"
             raise CircuitError(f"the table of {name!r} has {shape}")
-        wrong = np.argwhere(~((table >= 0) & (table <= 1 + ROUNDING)))
-        if len(wrong):
-            *row, i = wrong[0].tolist()
-            event = f"{name}={domain.states[i]}{self._given(scope, row, ' | ')}"
-            raise CircuitError(f"Pr({event}) is {table[(*row, i)]}, not a number between 0 and 1")
+        if not (table >= 0).all():
+            raise CircuitError(f"the table of {name!r} has entries that are no probabilities, such as {table.min()}")
         sums = table.sum(axis=-1, keepdims=True)
         off = np.abs(sums - 1)
         if off.max() > ROUNDING:
-            *row, _ = map(int, np.unravel_index(off.argmax(), off.shape))
-            total = float(sums[(*row, 0)])
-            far = f"{off.max():.3g} {'less' if total < 1 else 'more'} than 1"
-            where = f"{name!r}{self._given(scope, row, ' given ')}"
-            raise CircuitError(f"the probabilities of {where} add up to {total:.10g}: {far}")
+            row = np.unravel_index(off.argmax(), off.shape)
+            far = f"{off[row]:.3g} {'less' if sums[row] < 1 else 'more'} than 1"
+            where = f"{name!r}{self._given(scope, row[:-1])}"
+            raise CircuitError(f"the probabilities of {where} add up to {sums[row]:.10g}: {far}")
         exact = off <= len(domain.states) * np.finfo(float).eps
         return Table(scope, np.where(exact, table, table / sums), True)
 
-    def _given(self, scope: Sequence[int], row: Sequence[int], sign: str) -> str:
+    def _given(self, scope: Sequence[int], row: Sequence[Any]) -> str:
         """The states of the parents in a row of a table, by name."""
         states = [f"{self.items[v][0]}={self.items[v][1].states[i]}" for v, i in zip(scope, row, strict=False)]
-        return sign + ", ".join(states) if states else ""
+        return f" given {', '.join(states)}" if states else ""

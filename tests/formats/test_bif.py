@@ -180,7 +180,7 @@ DAMAGE: dict[str, tuple[str, int | None, str]] = {
     "negative": (lacking("0.875, 0.125", "-0.25, 1.25"), 16, "is negative: '-0.25'"),
     "overflow": (lacking("0.875", "1e999"), 16, "out of the range"),
     "underflow": (lacking("0.875", "1e-999"), 16, "out of the range"),
-    "above one": (lacking("0.875, 0.125", "1.5, 0"), 19, "Pr(bus=on time | weather=sun) is 1.5, not a number"),
+    "above one": (lacking("0.875, 0.125", "1.5, 0"), 19, "'bus' given weather=sun add up to 1.5: 0.5 more than 1"),
     "sum below one": (
         lacking("0.875, 0.125", "0.875, 0.12"),
         19,
@@ -191,7 +191,7 @@ DAMAGE: dict[str, tuple[str, int | None, str]] = {
         24,
         "given bus=late, weather=snow add up to 1.001: 0.001 more",
     ),
-    "percents": (lacking("0.5, 0.25, 0.25", "50, 25, 25"), 14, "Pr(weather=sun) is 50"),
+    "percents": (lacking("0.5, 0.25, 0.25", "50, 25, 25"), 14, "'weather' add up to 100: 99 more than 1"),
     "zeros": (lacking("0.5, 0.25, 0.25", "0, 0, 0"), 14, "add up to 0: 1 less than 1"),
     "semicolon missing": (lacking("0.875, 0.125;", "0.875, 0.125"), 17, "is a number, not '('"),
     "odd row": (lacking("default", "otherwise"), 23, "expected a row of the table of 'mood', not 'otherwise'"),

@@ -109,7 +109,7 @@ SAME: dict[str, Callable[[], Any]] = {
     },
     "a dict of dicts and frames": lambda: {
         "a": {(): labelled("a")(P_A)},
-        "b": frame()["x", "no"].set_axis(["no", "yes", "?"]).head(2) * 0 + P_B,
+        "b": pytest.importorskip("pandas").Series(P_B, index=["no", "yes"]),
         "c": (("a", "b"), frame()),
     },
     "a graph with a dict of lists": lambda: graph(rows_of_c(np.ndarray.tolist)),
@@ -350,3 +350,13 @@ def test_a_name_of_a_variable_that_was_summed_out() -> None:
     circuit = EXPECTED.asked(["a"], None).circuit()
     assert circuit.relabel({"a": "b"}).network is None
     assert circuit.relabel({"a": "b"}).variables == ("b=x", "b=y", "b=z")
+
+
+@pytest.mark.parametrize("entry", [-0.5, np.nan, np.inf])
+def test_an_array_of_no_probabilities(entry: float) -> None:
+    table = P_C.copy()
+    table[1, 1] = [entry, 1.5, 0]
+    with pytest.raises(CircuitError, match=r"no probabilities|add up to inf|not a number between"):
+        bayesian_network(graph(table))
+    with pytest.raises(CircuitError, match=r"no probabilities|add up to inf"):
+        Tables(DOMAINS).conditional((0, 1, 2), table)
