@@ -147,7 +147,7 @@ FILE = (
     _value("--orientation", choices=("out", "in"),
            help="whether their edges point away from the root or towards it (out)"),
     _value("--killing", metavar="RATE", help="read a graph as rooted forests, where each node is a root at this rate"),
-    _value("--keep", metavar="NAMES", help="the variables of a .uai network to ask about; the others are summed out"),
+    _value("--keep", metavar="NAMES", help="the variables of a network to ask about; the others are summed out"),
     _value("--weights", metavar="PATH", help="the weights of the literals of an .nnf, .ddnnf or .sdd FILE"),
     Option(("--no-vtree",), {"dest": "vtree", "action": "store_const", "const": False,
                              "help": "read an .sdd or .psdd FILE without the .vtree beside it"}),

@@ -41,6 +41,7 @@ FORMATS = {
     ".uai": Format("uai", "a Bayesian or Markov network", is_written=True),
     ".bif": Format("bif", "a Bayesian network with names", is_written=True),
     ".xmlbif": Format("xmlbif", "a Bayesian network with names"),
+    ".bifxml": Format("xmlbif", "a Bayesian network with names"),
     ".xml": Format("xmlbif", "a Bayesian network with names"),
     ".npy": Format("matrices", "the kernel of a DPP, as a numpy array"),
     ".csv": Format("matrices", "the kernel of a DPP, as text"),
@@ -57,9 +58,9 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
     ----------
     path : str or path-like
         A `.pgc` file holds text as `pgcc.parse` reads it; `.npz` is binary, for large circuits. Models of other
-        programs: `.psdd`, `.sdd`, `.nnf` (c2d) and `.ddnnf` (d4). Bayesian networks with names: `.bif`, `.xmlbif`
-        and `.xml` (XMLBIF); Bayesian and Markov networks with numbers: `.uai`. (Probabilities that add up to 1 only
-        within 0.0005, since few digits were printed, are divided by their sum; others are refused.) Kernels for
+        programs: `.psdd`, `.sdd`, `.nnf` (c2d) and `.ddnnf` (d4). Bayesian networks with names: `.bif`, and `.xmlbif`,
+        `.bifxml` and `.xml` (XMLBIF); Bayesian and Markov networks with numbers: `.uai`. (Probabilities that add up to
+        1 only within 0.0005, since few digits were printed, are divided by their sum; others are refused.) Kernels for
         `pgcc.dpp`: `.npy`, `.csv`, and `.npz` with an array L, K or factor. Graphs for `pgcc.spanning_tree`: `.edges`,
         `.edgelist` and `.tsv`, with two nodes and optionally a weight per line. Any of them may be packed by gzip:
         `alarm.bif.gz`. (A table of data is not a circuit; use `pgcc fit` or the estimators of `pgcc.learn` to learn one

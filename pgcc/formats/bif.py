@@ -34,7 +34,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domain, Label
 
 WORD = re.compile(r'"[^"\n]*+"|[{}()\[\];,|"]|[^\s{}()\[\];,|"]++')
-COMMENT = re.compile(r'("[^"\n]*+")|(?<![^\s{}()\[\];,|])(?:(?://|#)[^\n]*+|/\*.*?\*/)', re.DOTALL)
+COMMENT = re.compile(r'("[^"\n]*+")|(?<![^\s{}()\[\];,|])(?:(?://|#)[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z))')
 NUMBERED = '"states are numbers"'
 # Where a default fills a table, the file does not have all its entries: how many tables may have for each of its words.
 ENTRIES_PER_WORD, FREE_ENTRIES = 16, 1 << 20
@@ -51,7 +51,7 @@ def read_network(path: Path) -> Network:
     words = Words(path, text, WORD)
     draft, places = Draft(words), []
     while words.next < len(words.words):
-        match words.word("a block").lower():
+        match (block := words.word("a block")).lower():
             case "network":
                 words.until("{", "the network")
                 words.until("}", "the network")
@@ -62,8 +62,8 @@ def read_network(path: Path) -> Network:
                 words.until("}", "the probabilities")
             case ";":
                 pass
-            case other:
-                raise words.error(f"expected network, variable or probability, not {shown(other)}")
+            case _:
+                raise words.error(f"expected network, variable or probability, not {shown(block)}")
     room = FREE_ENTRIES + ENTRIES_PER_WORD * len(words.words)
     for place in places:
         words.next = place
@@ -109,12 +109,12 @@ def _read_probabilities(words: Words, draft: Draft, room: int) -> int:
     if not header:
         raise words.error("probabilities of no variable")
     name, *parents = (_unquoted(words, word) for word in header)
-    of = draft.check_table(name, parents)
-    size = math.prod(len(domain.states) for domain in of)
+    scope = draft.begin_table(name, parents)
+    size = math.prod(draft.make.shape(scope))
     if size > room:
         raise words.error(f"the table of {name!r} has {size:,} entries, far more than the file")
     _expect(words, "{")
-    draft.add_table(name, parents, _read_rows(words, name, of))
+    draft.add_table(name, scope, _read_rows(words, name, [draft.make.items[v][1] for v in scope]))
     return size
 
 
@@ -193,8 +193,14 @@ def write(circuit: Circuit, file: BinaryIO) -> None:
     """
     network: Network | None = circuit.network
     if network is None or not network.is_bayesian or not network.is_whole:
-        what = "no Bayesian network" if network is None or not network.is_bayesian else "a part of one, by keep= or evidence="
-        raise FormatError(f"a .bif file holds a Bayesian network, and this circuit was compiled from {what}: .pgc and .npz keep it")
+        what = (
+            "no Bayesian network"
+            if network is None or not network.is_bayesian
+            else "a part of one, by keep= or evidence="
+        )
+        raise FormatError(
+            f"a .bif file holds a Bayesian network, and this circuit was compiled from {what}: .pgc and .npz keep it"
+        )
     blocks = ["network unknown {\n}\n", *map(_variable, network.domains, network.domains.values())]
     items = list(network.domains.items())
     blocks += [_probabilities([items[v] for v in table.scope], table.table) for table in network.tables]

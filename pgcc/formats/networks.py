@@ -1,4 +1,4 @@
-"""What the formats of networks share: their options, files of evidence, and what becomes of a network once it is read."""
+"""What the formats of networks share: their options, files of evidence, and the checks while a network is read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pgcc.errors import CircuitError, EvidenceError, FormatError
 from pgcc.formats.io import read_text, unpacked_name
 from pgcc.formats.words import Words
 from pgcc.frontend.elimination import WidthError
-from pgcc.frontend.network import Network, Table, conditional, find_scope
+from pgcc.frontend.network import Network, Table, Tables
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domain, Domains, Label
 from pgcc.locks import cached_property
@@ -44,29 +44,29 @@ class Draft:
         self.states[name] = states
 
     @cached_property
-    def domains(self) -> Domains:
+    def make(self) -> Tables:
         """All variables, which have been read before the first table."""
         if not self.states:
             raise self.words.error("a network without variables")
         with self.words.located():
-            return Domains.of(self.states)
+            return Tables(Domains.of(self.states))
 
-    def check_table(self, name: str, parents: Sequence[str]) -> list[Domain]:
-        """The domains of the parents and the variable of a table."""
+    def begin_table(self, name: str, parents: Sequence[str]) -> tuple[int, ...]:
+        """The scope of a table."""
         with self.words.located():
-            find_scope(self.domains, name, parents)
+            scope = self.make.scope(name, parents)
         if name in self.tables:
             raise self.words.error(f"variable {name!r} has two tables of probabilities")
-        return [self.domains[one] for one in (*parents, name)]
+        return scope
 
-    def add_table(self, name: str, parents: Sequence[str], table: np.ndarray) -> None:
+    def add_table(self, name: str, scope: tuple[int, ...], table: np.ndarray) -> None:
         with self.words.located():
-            self.tables[name] = conditional(self.domains, find_scope(self.domains, name, parents), table)
+            self.tables[name] = self.make.conditional(scope, table)
 
     def finished(self) -> Network:
         self.words.next = len(self.words.words)
         with self.words.located():
-            return Network.bayesian(self.domains, self.tables)
+            return Network.bayesian(self.make.domains, self.tables)
 
 
 def compiled(path: Path, network: Network, keep: Keep, evidence: Evidence) -> Circuit:

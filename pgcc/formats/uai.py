@@ -12,20 +12,21 @@
 A file of evidence has the number of observed variables, and for each of them its number and its state: `2 0 1 2 2`. (In
 some, the number 1 stands in front: of pieces of evidence.)
 
-Only white space separates; lines mean nothing. A circuit that was compiled from a network is written with the tables of
-that network; of others, `uai_writer` writes tables of the factors.
+Only white space separates; lines mean nothing. Comments begin with #. A circuit that was compiled from a network is
+written with the tables of that network; of others, `uai_writer` writes tables of the factors.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 from pgcc.formats.io import read_text, shown
 from pgcc.formats.networks import Evidence, Keep, compiled
 from pgcc.formats.uai_writer import write
 from pgcc.formats.words import Words
-from pgcc.frontend.network import MOST_AXES, Network, Table, conditional
+from pgcc.frontend.network import MOST_AXES, Network, Table, Tables
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domains
 from pgcc.ir.names import default_names
@@ -43,13 +44,14 @@ def read(path: Path, keep: Keep = None, evidence: Evidence = None) -> Circuit:
 
 def read_network(path: Path) -> Network:
     """The variables with their states, and the tables."""
-    words = Words(path, read_text(path))
+    words = Words(path, re.sub(r"(?<!\S)#[^\n]*+", "", read_text(path)))
     kind = words.word("BAYES or MARKOV").upper()
     if kind not in KINDS:
         raise words.error(f"a network begins with {' or '.join(KINDS)}, not with {shown(kind)}")
     domains = _read_variables(words)
     scopes = _read_scopes(words, len(domains))
-    tables = [_read_table(words, i, scope, domains, kind) for i, scope in enumerate(scopes)]
+    make = Tables(domains)
+    tables = [_read_table(words, i, scope, make, kind) for i, scope in enumerate(scopes)]
     words.finish("network")
     if kind == "MARKOV":
         return Network(domains, tuple(tables))
@@ -91,9 +93,8 @@ def _read_scopes(words: Words, variables: int) -> list[tuple[int, ...]]:
     return scopes
 
 
-def _read_table(words: Words, i: int, scope: tuple[int, ...], domains: Domains, kind: str) -> Table:
-    sizes = [len(domain.states) for domain in domains.values()]
-    shape = [sizes[v] for v in scope]
+def _read_table(words: Words, i: int, scope: tuple[int, ...], make: Tables, kind: str) -> Table:
+    shape = make.shape(scope)
     size, need = words.count(f"the size of table {i}"), math.prod(shape)
     if size != need:
         states = f"{len(scope)} variables of {' · '.join(map(str, shape))} states" if scope else "no variables"
@@ -104,4 +105,4 @@ def _read_table(words: Words, i: int, scope: tuple[int, ...], domains: Domains, 
     if not scope:
         raise words.error(f"table {i} has no variables: in a Bayesian network, it is of its last (MARKOV has any)")
     with words.located(" (a MARKOV network may have any numbers)"):
-        return conditional(domains, scope, table)
+        return make.conditional(scope, table)

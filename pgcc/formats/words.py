@@ -29,7 +29,7 @@ class Words:
         What a word is.
     """
 
-    def __init__(self, path: Path, text: str, pattern: re.Pattern[str] = re.compile(r"\S+")):  # noqa: B008 (a constant)
+    def __init__(self, path: Path, text: str, pattern: re.Pattern[str] = re.compile(r"\S+")):
         self.path, self._text, self._pattern = path, text, pattern
         self.words: list[str] = pattern.findall(text)
         self.next = 0
@@ -87,16 +87,12 @@ class Words:
 
     def entries(self, given: Sequence[str], start: int, what: str) -> np.ndarray:
         """The entries of a table, decimals ≥ 0, in words that stand after the place `start`."""
-        wrong = next((word for word in given if not DECIMAL.fullmatch(word)), None)
-        if wrong is None:
-            numbers = np.array([float(word) for word in given])
-            wrong = next((given[i] for i in np.flatnonzero(~(numbers > 0) | np.isinf(numbers)) if _is_off(given[i])), None)
-        if wrong is None:
-            return numbers
-        self.next = self.words.index(wrong, start) + 1 if wrong in self.words else start
-        negative = DECIMAL.fullmatch(wrong) and float(wrong) < 0
-        reason = "is negative:" if negative else "is out of the range of floats:" if _is_off(wrong) else "is a number, not"
-        raise self.error(f"an entry of {what} {reason} {shown(wrong)}")
+        values = [float(word) if DECIMAL.fullmatch(word) else math.nan for word in given]
+        for word, value in zip(given, values, strict=True):
+            if not 0 < value < math.inf and (reason := _reason_against(word, value)):
+                self.next = self.words.index(word, start) + 1 if word in self.words else start
+                raise self.error(f"an entry of {what} {reason} {shown(word)}")
+        return np.array(values)
 
     def promise(self, count: int, what: str, words: int = 1) -> None:
         """Refuse a count of items, each of at least `words` words, that the rest of the file is too short for.
@@ -114,8 +110,10 @@ class Words:
             raise self.error(f"the {what} is complete, but {shown(extra)} follows")
 
 
-def _is_off(word: str) -> bool:
-    """Whether a decimal is negative, or not in the range of floats though it is not 0."""
-    value = float(word) if DECIMAL.fullmatch(word) else 0.0
+def _reason_against(word: str, value: float) -> str | None:
+    if math.isnan(value):
+        return "is a number, not"
+    if value < 0:
+        return "is negative:"
     is_lost = value == 0 and re.search("[1-9]", re.split("[eE]", word)[0])
-    return DECIMAL.fullmatch(word) is not None and (value < 0 or math.isinf(value) or is_lost is not None)
+    return "is out of the range of floats:" if is_lost or value else None

@@ -1,4 +1,4 @@
-"""`.xmlbif` and `.xml`: Bayesian networks with names, in XMLBIF.
+"""`.xmlbif`, `.bifxml` and `.xml`: Bayesian networks with names, in XMLBIF.
 
     <BIF VERSION="0.3"><NETWORK>
     <VARIABLE TYPE="nature"><NAME>lung</NAME><OUTCOME>yes</OUTCOME><OUTCOME>no</OUTCOME></VARIABLE>
@@ -23,7 +23,10 @@ from pgcc.frontend.network import Network
 from pgcc.ir.circuit import Circuit
 
 WORD = re.compile(r"<[^<>]*+>|[^<>\s]++|[<>]")
-SKIPPED = re.compile(r"<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^<>\[]*+(?:\[.*?\]\s*)?>", re.DOTALL)
+# Once one of these has begun, it matches whatever follows, so that no text is searched twice.
+SKIPPED = re.compile(
+    r"<!--(?:[^-]|-(?!->))*+(?:-->)?|<\?(?:[^?]|\?(?!>))*+(?:\?>)?|<!DOCTYPE[^<>\[]*+(?:\[[^\]]*+\]?\s*+)?+>?"
+)
 TAG = re.compile(r"<(/?\w+)[^<>]*?(/?)>")
 
 
@@ -34,8 +37,10 @@ def read(path: Path, keep: Keep = None, evidence: Evidence = None) -> Circuit:
 
 def read_network(path: Path) -> Network:
     """The variables with their states, and the tables."""
-    text = SKIPPED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), read_text(path))
-    words = Words(path, text, WORD)
+    text = read_text(path)
+    words = Words(path, SKIPPED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text), WORD)
+    if "<!ENTITY" in text:
+        raise words.error("entities of one's own are not read")
     draft, definitions = Draft(words), []
     while words.next < len(words.words):
         tag = _tag(words, words.word("the end of the network"))
@@ -53,12 +58,13 @@ def read_network(path: Path) -> Network:
         words.next = place
         parts = _parts(words, "DEFINITION")
         name, parents = _only(words, parts, "FOR", "a definition"), parts.get("GIVEN", [])
-        shape = [len(domain.states) for domain in draft.check_table(name, parents)]
+        scope = draft.begin_table(name, parents)
+        shape = draft.make.shape(scope)
         given = _only(words, parts, "TABLE", f"the definition of {name!r}").split()
         numbers = words.entries(given, place, f"the table of {name!r}")
         if len(given) != math.prod(shape):
             raise words.error(f"the table of {name!r} has {len(given)} entries and needs {math.prod(shape)}")
-        draft.add_table(name, parents, numbers.reshape(shape))
+        draft.add_table(name, scope, numbers.reshape(shape))
     return draft.finished()
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pgcc.arrays import as_array, is_frame
 from pgcc.errors import CircuitError, EvidenceError, brief, plural
-from pgcc.frontend.network import Network, Table, check_acyclic, conditional, find_scope
+from pgcc.frontend.network import Network, Tables, check_acyclic
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domain, Domains
 from pgcc.ir.numbers import one_minus
@@ -125,14 +125,14 @@ def _from_pgmpy(model: Any) -> Network:
         if str(node) not in cpds:
             raise CircuitError(f"variable {str(node)!r} has no table of probabilities")
     domains = Domains.of({name: (cpd := cpds[name]).state_names[cpd.variable] for name in map(str, model.nodes())})
-    tables = {}
+    make, tables = Tables(domains), {}
     for name, cpd in cpds.items():
         table = np.moveaxis(np.asarray(as_array(cpd.values, f"the table of {name!r}"), float), 0, -1)
         parents = list(cpd.variables)[1:]
         for axis, parent in enumerate(parents):
             own = Domain.of(str(parent), cpd.state_names[parent])
             table = table.take([own.number(s, f"a parent of {name!r}") for s in domains[str(parent)].states], axis)
-        tables[name] = _checked(domains, name, list(map(str, parents)), table)
+        tables[name] = make.conditional(make.scope(name, list(map(str, parents))), table)
     return Network.bayesian(domains, tables)
 
 
@@ -140,17 +140,14 @@ def _from_pyagrum(model: Any) -> Network:
     """Its tables name their variable first, and the axes of their arrays are the other way round."""
     variables = [model.variable(node) for node in model.nodes()]
     domains = Domains.of({variable.name(): variable.labels() for variable in variables})
-    tables = {}
+    make, tables = Tables(domains), {}
     for name in domains:
         table = model.cpt(name)
         _, *parents = table.names
         axes = (*reversed(range(len(parents))), len(parents))
-        tables[name] = _checked(domains, name, parents, np.asarray(table.toarray(), float).transpose(axes))
+        array = np.asarray(table.toarray(), float).transpose(axes)
+        tables[name] = make.conditional(make.scope(name, parents), array)
     return Network.bayesian(domains, tables)
-
-
-def _checked(domains: Domains, name: str, parents: Sequence[str], table: Any) -> Table:
-    return conditional(domains, find_scope(domains, name, parents), table)
 
 
 # -- graphs and dicts --------------------------------------------------------------------------------------------------
@@ -203,27 +200,26 @@ def _from_nodes(nodes: dict[str, _Node]) -> Network:
     check_acyclic({name: node.parents for name, node in nodes.items()})
     nodes = {name: node._replace(given=_without_frame(node, name)) for name, node in nodes.items()}
     domains = Domains.of({name: node.states or _states_in(node) for name, node in nodes.items()})
-    tables = {}
+    make, tables = Tables(domains), {}
     for name, node in nodes.items():
-        scope = find_scope(domains, name, node.parents)
+        scope = make.scope(name, node.parents)
         table = _table(node, name, domains[name], [domains[parent] for parent in node.parents])
-        tables[name] = conditional(domains, scope, table)
+        tables[name] = make.conditional(scope, table)
     return Network.bayesian(domains, tables)
 
 
 def _without_frame(node: _Node, name: str) -> Any:
-    """A DataFrame of pandas as a dict of rows, with its columns in the order of the parents."""
+    """A DataFrame or Series of pandas as a dict of rows, with its columns in the order of the parents."""
     given = node.given
     if not hasattr(given, "iloc"):
         return given
-    table = given.to_dict()
-    if not is_frame(given):  # a Series
-        return table
-    if len(table) < len(given.columns) or not given.index.is_unique:
+    if not is_frame(given):
+        return given.to_dict()
+    if not (given.columns.is_unique and given.index.is_unique):
         raise CircuitError(f"the table of {name!r} has two equal columns, or two equal lines")
-    if not node.parents:
-        return next(iter(table.values())) if len(table) == 1 else table
-    above = list(given.columns.names)
+    table, above = given.to_dict(), list(given.columns.names)
+    if not node.parents and len(table) == 1:
+        return table.popitem()[1]
     if len(above) < 2 or set(above) != set(node.parents):
         return table
     return {tuple(key[above.index(parent)] for parent in node.parents): row for key, row in table.items()}
@@ -273,28 +269,25 @@ def _rows_by_key(given: Mapping[Any, Any], name: str, above: Sequence[Domain]) -
     if not above and set(given) != {()}:
         return [given]
     table: dict[tuple, Any] = {}
-    wrong: Any = None
     for key, row in given.items():
-        listed = tuple(key) if isinstance(key, (tuple, list)) else (key,)
-        if len(listed) != len(above):
-            wrong = listed
-            break
-        where = tuple(d.number(s, f"a parent of {name!r}") for d, s in zip(above, listed, strict=True))
-        table[where] = row
-    cells = list(np.ndindex(tuple(len(domain.states) for domain in above)))
-    if wrong is None and len(table) == len(given) == len(cells):
-        return [table[cell] for cell in cells]
-    missing = next((cell for cell in cells if cell not in table), None)
-    if wrong is None and missing is not None:
-        wrong = tuple(domain.states[i] for domain, i in zip(above, missing, strict=True))
-    see = "a pair of equal keys" if wrong is None else wrong
-    raise CircuitError(
-        f"the table of {name!r} needs an entry for every tuple of the values of {plural(len(above), 'parent')}: see {see}"
-    )
+        cell = tuple(key) if isinstance(key, (tuple, list)) else (key,)
+        if len(cell) == len(above):
+            cell = tuple(d.number(state, f"a parent of {name!r}") for d, state in zip(above, cell, strict=True))
+        table[cell] = row
+    cells = dict.fromkeys(np.ndindex(*(len(domain.states) for domain in above)))
+    strange = [cell for cell in table if cell not in cells]
+    missing = [tuple(d.states[i] for d, i in zip(above, cell, strict=True)) for cell in cells if cell not in table]
+    if strange or missing or len(table) < len(given):
+        see = [*strange, *missing, "a pair of equal keys"][0]
+        parents = plural(len(above), "parent")
+        raise CircuitError(
+            f"the table of {name!r} needs an entry for every tuple of the values of {parents}: see {see}"
+        )
+    return [table[cell] for cell in cells]
 
 
 def _row(row: Any, name: str, own: Domain, cell: tuple) -> Sequence[float]:
-    """The probabilities of all states; from a single number, both are correct to the last digit: 1 − p is rounded once."""
+    """The probabilities of all states; from a single one, both are correct to the last digit: 1 − p is rounded once."""
     if own.is_plain and np.ndim(row) == 0 and not isinstance(row, Mapping):
         inside = probability(row, f"Pr({name} = 1 | {cell})")
         numbers: Sequence[Any] = (one_minus(inside), inside)
@@ -306,7 +299,9 @@ def _row(row: Any, name: str, own: Domain, cell: tuple) -> Sequence[float]:
             listed = as_list(row, f"a row of the table of {name!r}")
         if len(listed) != len(own.states):
             states = ", ".join(map(str, own.states))
-            raise CircuitError(f"{name!r} needs a probability for each of its states, {states}, given {cell}: {brief(row)}")
+            raise CircuitError(
+                f"{name!r} needs a probability for each of its states, {states}, given {cell}: {brief(row)}"
+            )
         numbers = [probability(p, f"Pr({name} = {s} | {cell})") for s, p in zip(own.states, listed, strict=True)]
     for state, exact in zip(own.states, numbers, strict=True):
         if exact and not float(exact):

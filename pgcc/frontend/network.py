@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.errors import CircuitError
+from pgcc.errors import CircuitError, EvidenceError, brief
 from pgcc.frontend.elimination import Factor, WidthError, eliminate
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domains
 from pgcc.ir.names import hint
+from pgcc.ir.operands import need_sequence
 
 # Probabilities add up to 1 within this, which is what ten numbers of four printed digits leave (0.3333 three times);
 # then they are divided by their sum, unless they are off by roundings of doubles only. (Seven digits are usual.)
@@ -54,13 +55,13 @@ class Network:
     keep : tuple of str or None
         The variables of the circuit; all of them for None.
     evidence : dict
-        What was observed: a state, or a set of states.
+        What was observed: for each variable, a set of states.
     """
 
     domains: Domains
     tables: tuple[Table, ...]
     keep: tuple[str, ...] | None = None
-    evidence: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Mapping[str, frozenset] = field(default_factory=dict)
 
     @staticmethod
     def bayesian(domains: Domains, tables: Mapping[str, Table]) -> Network:
@@ -97,8 +98,18 @@ class Network:
 
     def asked(self, keep: Iterable[str] | None, evidence: Mapping[str, Any] | None) -> Network:
         """The same network, to be compiled for some variables, or given what was observed."""
-        kept = (keep,) if isinstance(keep, str) else None if keep is None else tuple(keep)
-        return replace(self, keep=kept, evidence=dict(evidence or {}))
+        kept = [keep] if isinstance(keep, str) else need_sequence(keep or (), "keep= is a sequence of names")
+        if not isinstance(evidence, Mapping | None):
+            raise EvidenceError(f"what was observed is a dict of states, not {brief(evidence)}", argument="evidence")
+        seen = {}
+        for name, states in (evidence or {}).items():
+            try:
+                seen[name] = frozenset(states if isinstance(states, (set, frozenset, list, tuple)) else [states])
+            except TypeError:
+                raise EvidenceError(f"variable {name!r} is in a state, or one of a set, not {brief(states)}") from None
+            if not seen[name]:
+                raise EvidenceError(f"variable {name!r} is in one of its states, and the set is empty")
+        return replace(self, keep=None if keep is None else tuple(kept), evidence=seen)
 
     def circuit(self) -> Circuit:
         """The circuit, which knows this network."""
@@ -122,8 +133,8 @@ class Network:
         stack += [v for table in self.tables if not table.is_conditional for v in table.scope]
         needed = set(stack)
         while stack:
-            new = needed.symmetric_difference(needed.union(above.get(stack.pop(), ())))
-            needed |= new
+            new = [v for v in above.get(stack.pop(), ()) if v not in needed]
+            needed.update(new)
             stack += new
         if len(needed) == len(names) or not asked.issubset(names):
             return self
@@ -138,24 +149,24 @@ class Network:
     def do(self, states: Mapping[str, Any]) -> Network:
         """The network after an intervention: each of these variables has a given state, whatever its parents are."""
         names, tables = list(self.domains), list(self.tables)
+        at = {names[table.scope[-1]]: i for i, table in enumerate(tables) if table.is_conditional}
         for name, label in states.items():
             if name not in self.domains:
                 raise CircuitError(f"cannot set {name!r}: the network has no such variable{hint(name, names)}")
-            v, domain = names.index(name), self.domains[name]
-            at = [i for i, table in enumerate(tables) if table.is_conditional and table.scope[-1] == v]
-            if not at:
+            if name not in at:
                 raise CircuitError(f"cannot set {name!r}: only in a Bayesian network does a variable have causes")
-            certain = np.zeros(len(domain.states))
-            certain[domain.number(label, f"variable {name!r}")] = 1
-            tables[at[0]] = Table((v,), certain, True)
+            number = self.domains[name].number(label, f"variable {name!r}")
+            certain = np.eye(len(self.domains[name].states))[number]
+            tables[at[name]] = Table((names.index(name),), certain, True)
         return replace(self, tables=tuple(tables))
 
-    def renamed(self, names: Mapping[str, str]) -> Network:
-        """The same network with other names of variables."""
+    def renamed(self, names: Mapping[str, str]) -> Network | None:
+        """The same network with other names of variables; None if one is that of another that was summed out."""
+        if len({names.get(name, name) for name in self.domains}) < len(self.domains):
+            return None
         kept = self.keep and tuple(names.get(name, name) for name in self.keep)
         evidence = {names.get(name, name): states for name, states in self.evidence.items()}
-        unseen = {name: new for name, new in names.items() if name in self.domains}
-        return replace(self, domains=self.domains.renamed(unseen), keep=kept, evidence=evidence)
+        return replace(self, domains=self.domains.renamed(names), keep=kept, evidence=evidence)
 
 
 def _same(one: Table, other: Table) -> bool:
@@ -173,53 +184,56 @@ def check_acyclic(parents: Mapping[Any, Iterable[Any]]) -> None:
         ) from None
 
 
-def find_scope(domains: Domains, name: str, parents: Sequence[str]) -> tuple[int, ...]:
-    """The indices of the parents and of the variable, which have to be known and different."""
-    place = {known: i for i, known in enumerate(domains)}
-    for known in (name, *parents):
-        if known not in place:
-            raise CircuitError(f"the table of {name!r} has the unknown variable {known!r}{hint(known, place)}")
-    scope = tuple(place[known] for known in (*parents, name))
-    if len(set(scope)) < len(scope):
-        raise CircuitError(f"the table of {name!r} has a variable twice: {', '.join((name, *parents))}")
-    if len(scope) > MOST_AXES:
-        raise CircuitError(f"the table of {name!r} has {len(parents)} parents; the limit is {MOST_AXES - 1}")
-    return scope
+class Tables:
+    """Makes the conditional tables of a Bayesian network, checked.
 
-
-def conditional(domains: Domains, scope: tuple[int, ...], given: Any) -> Table:
-    """The table Pr(x | parents) of the last variable of a scope, once its numbers are checked.
-
-    >>> domains = Domains.of({"rain": ["no", "yes"], "wet": ["no", "yes"]})
-    >>> conditional(domains, (0, 1), [[0.9, 0.1], [0.3, 0.5]])
+    Examples
+    --------
+    >>> make = Tables(Domains.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}))
+    >>> make.conditional(make.scope("wet", ["rain"]), [[0.9, 0.1], [0.3, 0.5]])
     Traceback (most recent call last):
     pgcc.errors.CircuitError: the probabilities of 'wet' given rain=yes add up to 0.8: 0.2 less than 1
     """
-    names = list(domains)
-    table, name = np.asarray(given, float), names[scope[-1]]
-    shape = tuple(len(domains[names[v]].states) for v in scope)
-    if table.shape != shape:
-        raise CircuitError(f"the table of {name!r} has the shape {table.shape}; with its parents it needs {shape}")
-    wrong = np.argwhere(~((table >= 0) & (table <= 1 + ROUNDING)))
-    if len(wrong):
-        *rest, i = wrong[0]
-        event = f"{name}={domains[name].states[i]}{_given(domains, scope, rest, ' | ')}"
-        raise CircuitError(f"Pr({event}) is {table[tuple(wrong[0])]}, not a number between 0 and 1")
-    sums = table.sum(axis=-1, keepdims=True)
-    off = np.abs(sums - 1)
-    if off.max() > ROUNDING:
-        row = np.unravel_index(int(off.argmax()), off.shape)[:-1]
-        total = float(sums[row][0])
-        far = f"{off.max():.3g} {'less' if total < 1 else 'more'} than 1"
-        raise CircuitError(
-            f"the probabilities of {name!r}{_given(domains, scope, row, ' given ')} add up to {total:.10g}: {far}"
-        )
-    exact = off <= len(domains[name].states) * np.finfo(float).eps
-    return Table(scope, np.where(exact, table, table / sums), True)
 
+    def __init__(self, domains: Domains):
+        self.domains = domains
+        self.items = list(domains.items())
+        self.place = {name: i for i, name in enumerate(domains)}
 
-def _given(domains: Domains, scope: Sequence[int], row: Sequence[int], sign: str) -> str:
-    """The states of the parents in a row of a table, by name."""
-    items = list(domains.items())
-    states = [f"{items[v][0]}={items[v][1].states[i]}" for v, i in zip(scope, row, strict=False)]
-    return sign + ", ".join(states) if states else ""
+    def scope(self, name: str, parents: Sequence[str]) -> tuple[int, ...]:
+        """The indices of the parents and of the variable, which have to be known and different."""
+        for known in (name, *parents):
+            if known not in self.place:
+                raise CircuitError(f"the table of {name!r} has the unknown variable {known!r}{hint(known, self.place)}")
+        scope = tuple(self.place[known] for known in (*parents, name))
+        if len(set(scope)) < len(scope):
+            raise CircuitError(f"the table of {name!r} has a variable twice: {', '.join((name, *parents))}")
+        if len(scope) > MOST_AXES:
+            raise CircuitError(f"the table of {name!r} has {len(parents)} parents; the limit is {MOST_AXES - 1}")
+        return scope
+
+    def shape(self, scope: Sequence[int]) -> tuple[int, ...]:
+        return tuple(len(self.items[v][1].states) for v in scope)
+
+    def conditional(self, scope: tuple[int, ...], given: Any) -> Table:
+        """The table Pr(x | parents) of the last variable of a scope, once its numbers are checked."""
+        table, (name, domain) = np.asarray(given, float), self.items[scope[-1]]
+        if table.shape != self.shape(scope):
+            shape = f"the shape {table.shape}; with its parents it needs {self.shape(scope)}"
+            raise CircuitError(f"the table of {name!r} has {shape}")
+        if not (table >= 0).all():
+            raise CircuitError(f"the table of {name!r} has entries that are no probabilities, such as {table.min()}")
+        sums = table.sum(axis=-1, keepdims=True)
+        off = np.abs(sums - 1)
+        if off.max() > ROUNDING:
+            row = np.unravel_index(off.argmax(), off.shape)
+            far = f"{off[row]:.3g} {'less' if sums[row] < 1 else 'more'} than 1"
+            where = f"{name!r}{self._given(scope, row[:-1])}"
+            raise CircuitError(f"the probabilities of {where} add up to {sums[row]:.10g}: {far}")
+        exact = off <= len(domain.states) * np.finfo(float).eps
+        return Table(scope, np.where(exact, table, table / sums), True)
+
+    def _given(self, scope: Sequence[int], row: Sequence[Any]) -> str:
+        """The states of the parents in a row of a table, by name."""
+        states = [f"{self.items[v][0]}={self.items[v][1].states[i]}" for v, i in zip(scope, row, strict=False)]
+        return f" given {', '.join(states)}" if states else ""

@@ -443,7 +443,8 @@ class Circuit(KnowsOtherWords):
 
         Whatever its causes are, x has this state: its table is replaced, and its parents have no effect on it. That is
         no question to the distribution, but to the network that the circuit was compiled from, which it knows until it
-        is changed otherwise. (Pearl's do-operator. What was observed before compiling is observed after the intervention.)
+        is changed otherwise. (Pearl's do-operator. What was observed before compiling is observed
+        after the intervention.)
 
         Parameters
         ----------

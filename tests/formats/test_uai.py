@@ -374,7 +374,11 @@ DAMAGE = {
     "entry with underscore": (GOOD.replace("0.1 ", "0_1 "), 12, "is a number"),
     "entry with a comma": (GOOD.replace("0.1 ", "0,1 "), 12, "is a number"),
     "entry in hexadecimal": (GOOD.replace("0.1 ", "0x1 "), 12, "is a number"),
-    "no probabilities": (GOOD.replace("0.1 ", "0.6 "), 12, "the probabilities of 'x2' given x1=0 add up to 1.5: 0.5 more than 1 (a MARKOV"),
+    "no probabilities": (
+        GOOD.replace("0.1 ", "0.6 "),
+        12,
+        "the probabilities of 'x2' given x1=0 add up to 1.5: 0.5 more than 1 (a MARKOV",
+    ),
     "extra word": (GOOD + "0.5\n", 15, "complete, but '0.5' follows"),
     "extra network": (GOOD + GOOD, 15, "complete, but 'BAYES' follows"),
     "truncated in a table": (GOOD[:-30], 13, "ends before all 8 entries of table 2"),
@@ -412,6 +416,7 @@ def test_good_text_in_odd_clothes(tmp_path: Path) -> None:
         " ".join(GOOD.split()),
         "\n\n" + GOOD.replace(" ", "\t\n"),
         "\ufeff" + GOOD,
+        "# a network\n" + GOOD.replace("\n3\n", " # done\n3 #\n"),
     ):
         path.write_text(text, newline="")
         assert pgcc.load(path) == expected

@@ -355,7 +355,10 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "decision name": (lambda: cutset_network(([], 0.5, None, None)), "name"),
     "cutset names": (lambda: cutset_network(("a", 0.5, None, None), names=["b"]), "not those of the network: 'a'"),
     "nothing": (lambda: cutset_network(None), "at least one variable"),
-    "not a graph": (lambda: bayesian_network([("a", 0.5)]), "networkx.DiGraph, a dict of tables, or a network of pgmpy or"),
+    "not a graph": (
+        lambda: bayesian_network([("a", 0.5)]),
+        "networkx.DiGraph, a dict of tables, or a network of pgmpy or",
+    ),
     "undirected": (lambda: bayesian_network(nx.path_graph(2)), "not Graph"),
     "directed cycle": (lambda: bayesian_network(nx.DiGraph([("a", "b"), ("b", "a")])), "a → b"),
     "no table": (lambda: bayesian_network(graph(a=0.5)), "'b' has no table"),
