@@ -678,7 +678,8 @@ class Model(KnowsOtherWords):
         """
         from pgcc.queries.mode import mode, until
 
-        return self._ask(mode, how, evidence, until(time_limit))
+        over = None if how.get("size") is not None else how.pop("over", None)
+        return self._ask(mode, how, evidence, until(time_limit), over)
 
     def top(self, k: int, evidence: Any = None, *, time_limit: float = 10.0, **how: Unpack[How]) -> Any:
         """The k most probable assignments that agree with the evidence, the most probable first.

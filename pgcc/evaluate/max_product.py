@@ -20,10 +20,13 @@ from pgcc.evaluate.kernels.max_product import Logs, run_max_product, run_upward
 from pgcc.evaluate.top_down import Nodes, find_nodes
 from pgcc.frontend.determinism import is_deterministic, undecided_sums
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.node import Node
 from pgcc.ir.numbers import UNIT
+from pgcc.ir.scopes import as_bits
 from pgcc.kernels.simd import LANES
 from pgcc.kernels.walk import instructions_of
 from pgcc.locks import cached_property
+from pgcc.program.lower import lower_with_nodes
 from pgcc.program.program import LEAF, SUM, TIMES, Program
 from pgcc.rings.kernels.scaled import RADIX
 
@@ -50,6 +53,8 @@ class MaxProduct:
     program : Program
         As `lower` makes it.
     """
+
+    rounding = 1.01  # the error of an addition of logarithms, in units of 2⁻⁵³
 
     def __init__(self, program: Program):
         self.program = program
@@ -86,7 +91,7 @@ class MaxProduct:
         of the positive ones in a term. Each addition is off by u·A, and so are the numbers by a few u in all.
         """
         size = np.where(np.isfinite(logs), 2.0 * self._positive + np.abs(logs), 0.0)
-        return logs + 1.01 * UNIT * ((self._roundings + 4.0) * size + 2.0 * self._roundings)
+        return logs + self.rounding * UNIT * (self._roundings + 4.0) * (size + 2.0)
 
     @cached_property
     def _roundings(self) -> float:
@@ -112,6 +117,47 @@ class MaxProduct:
         """The terms that agree with a row, the largest first: logarithms and assignments."""
         values = self._upward(self.logs, np.repeat(codes, LANES))
         return _Largest(self.links, self.leaves, values, codes).run(self.program.value)
+
+
+class MaxSum(MaxProduct):
+    """Upper bounds on the largest value of an assignment of some variables, with all others summed out.
+
+    A sum becomes a maximum if the chosen variables decide which of its terms is positive; other sums stay sums, as the
+    maximum of a sum is at most the sum of the maxima.
+
+    Parameters
+    ----------
+    circuit : Circuit
+        A homogenized circuit without determinants and negative numbers.
+    chosen : mask
+        The columns of the chosen variables.
+    deterministic : bool
+        Whether the circuit is known to be deterministic.
+    """
+
+    rounding = 8.0  # with an exponential and a logarithm
+
+    def __init__(self, circuit: Circuit, chosen: np.ndarray, deterministic: bool):
+        program, nodes = lower_with_nodes(circuit)
+        super().__init__(program)
+        names = {name for name, is_chosen in zip(circuit.variables, chosen.tolist(), strict=True) if is_chosen}
+        stays = self._stays_sum(circuit, names, deterministic)
+        of_sum = np.array([node in stays for node in nodes])
+        table = self.logs.leaf_table.copy()
+        summed = ~np.append(chosen, True)[program.leaf_variable]
+        table[summed, 2] = np.logaddexp(table[summed, 0], table[summed, 1])
+        is_max = np.repeat(~of_sum, np.diff(program.first_weight)).astype(np.uint8)
+        self.logs = self.logs._replace(is_max=is_max, leaf_table=table)
+
+    @staticmethod
+    def _stays_sum(circuit: Circuit, names: set[str], deterministic: bool) -> set[Node]:
+        """The sums that are not decided by the chosen variables: by a literal, or because there are no others."""
+        scopes, unit = circuit.scopes, {} if circuit.domains is None else circuit.domains.unit
+        summed = {unit.get(name, name) for name in circuit.variables if name not in names}
+        others = sum(1 << i for i, name in enumerate(scopes.names) if name in summed)
+        left = undecided_sums(circuit._flat, circuit.domains, names).tolist()
+        is_mixed = [bool(as_bits(scope) & others) for scope in scopes.distinct]
+        return {circuit.order[i] for i in left if is_mixed[scopes.of[i]] or not deterministic}
 
 
 def _logs(mantissas: np.ndarray, exponents: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from itertools import combinations
 from operator import and_, or_
 
 from pgcc.errors import CircuitError
+from pgcc.frontend.determinism import is_deterministic
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 
@@ -39,7 +40,7 @@ def find_meeting_terms(circuit: Circuit) -> tuple[bool | None, Found]:
     found = _meet_in_table(circuit, support)
     if found is not None:
         return True, found
-    return (None, None) if complete else _meet_by_search(circuit, support)
+    return (None, None) if complete or is_deterministic(circuit) else _meet_by_search(circuit, support)
 
 
 def _supports(circuit: Circuit, complete: bool) -> list[int]:
