@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from pgcc.ir.domains import Domains
 from pgcc.ir.flat import Flat, spread
 from pgcc.ir.node import Op
 from pgcc.ir.scopes import as_bits
-from pgcc.locks import cached_property
 
 _BITS = 127
 _DEPTH = 150  # of the search through pairs
@@ -57,7 +56,8 @@ def undecided_sums(flat: Flat, domains: Domains | None, among: set[str] | None =
 
     among : the variables that may decide; all of them by default.
     """
-    names, unit = {}, domains.unit if domains else {}
+    names: dict[str, int] = {}
+    unit = domains.unit if domains else {}
     literal, variable = np.full(len(flat.op), -1), np.full(len(flat.op), -1)
     for i in np.flatnonzero(flat.op == Op.VAR).tolist():
         column, is_complement = flat.data[i]
@@ -100,7 +100,7 @@ class _Proof:
         flat = circuit._flat
         self.op = flat.op.tolist()
         start, child, weight = flat.start.tolist(), flat.child.tolist(), _weights(flat)
-        self.below = [child[a:b] for a, b in zip(start, start[1:], strict=False)]
+        self.below = [child[a:b] for a, b in pairwise(start)]
         for i in np.flatnonzero(flat.op == Op.SUM).tolist():
             self.below[i] = [c for c, w in zip(self.below[i], weight[start[i] : start[i + 1]], strict=True) if w]
         self.prime = _random_prime()
@@ -134,7 +134,7 @@ class _Proof:
         except _UnknownError:
             return False
 
-    # -- terms that exclude one another ----------------------------------------------------------------------------------
+    # -- terms that exclude one another -------------------------------------------------------------------------------
 
     def _factors(self, node: int) -> Term:
         return tuple(c for c in self.below[node] if self.scopes.of[c]) if self.op[node] == Op.PRODUCT else (node,)
@@ -179,17 +179,17 @@ class _Proof:
 
     def _apart(self, a: Term, b: Term, depth: int = 0) -> bool:
         """Whether two products of factors exclude one another."""
-        x, y = self._value(a), self._value(b)
-        if not (x and y) or (x + y) % self.prime == 1:
+        p, q = self._value(a), self._value(b)
+        if not (p and q) or (p + q) % self.prime == 1:
             return True
-        if x == y or x == 1 or y == 1:
+        if p == q or p == 1 or q == 1:
             return False
-        key = (x, y) if x < y else (y, x)
+        key = (p, q) if p < q else (q, p)
         if key not in self.known:
             self.steps -= 1 + len(a) * len(b) // 8
             if self.steps < 0 or depth > _DEPTH:
                 raise _UnknownError
-            self.known[key] = any(self._is_apart(*cell, depth + 1) for cell in self._cells([a, b]) if all(cell))
+            self.known[key] = any(self._is_apart(x, y, depth + 1) for x, y in self._cells([a, b]) if x and y)
         return self.known[key]
 
     def _is_apart(self, a: Term, b: Term, depth: int) -> bool:
@@ -203,7 +203,6 @@ class _Proof:
             return self._contradict(a[0], b[0])
         factor, own, other = max(sums, key=lambda node: self._bits(node[0]).bit_count())
         return all(self._apart(_put(own, factor, self._factors(c)), other, depth) for c in self.below[factor])
-
 
     def _contradict(self, a: int, b: int) -> bool:
         """Whether two literals of a variable exclude one another."""
@@ -225,13 +224,11 @@ def _random_prime() -> int:
 def _random_point(circuit: Circuit, prime: int) -> dict[tuple[str, bool], int]:
     """A value for every literal; those of a variable add up to 1."""
     point: dict[tuple[str, bool], int] = {}
-    blocks = [domain.columns for domain in (circuit.domains or {}).values() if domain.is_block]
-    blocked = {column for columns in blocks for column in columns}
+    blocks = [[c for c in domain.columns if c] for domain in (circuit.domains or {}).values() if domain.is_block]
     for name in set(circuit.scopes.names) | set(circuit.variables):
         x = secrets.randbelow(prime)
         point[name, False], point[name, True] = x, (1 - x) % prime
     for columns in blocks:
         point[columns[-1], False] = (1 - sum(point[c, False] for c in columns[:-1])) % prime
-    for column in blocked:
-        point[column, True] = (1 - point[column, False]) % prime
+        point[columns[-1], True] = (1 - point[columns[-1], False]) % prime
     return point

@@ -22,7 +22,7 @@ import numpy as np
 from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, brief
-from pgcc.evaluate.max_product import MaxSum
+from pgcc.evaluate.max_product import MaxProduct, MaxSum
 from pgcc.ir.domains import Domains
 from pgcc.ir.facts import is_monotone
 from pgcc.ir.numbers import UNIT, as_index
@@ -129,7 +129,7 @@ def mode(distribution: Distribution, given: Evidence, deadline: float, over: Any
     over : the names of some variables, to be assigned while the others are summed out.
     """
     finder, found = _Finder(distribution, over), []
-    if finder.largest is not None and over is None:
+    if finder.largest is not None and finder.over.all():
         for rows in _blocks(given.rows):
             found += finder.all_modes(given.chunk(rows), given, rows.start)
         return found
@@ -165,7 +165,7 @@ def _with_deadlines(given: Evidence, deadline: float) -> Iterator[tuple[int, np.
 
 
 def labelled(distribution: Distribution, rows: np.ndarray, over: np.ndarray) -> list[dict[str, Any]]:
-    """The values of variables in complete rows of codes: 1 or 0, or its state; of those that have the columns `over`."""
+    """The values of variables in complete rows of codes, 1 or 0, or their states; of those with all columns in `over`."""
     domains = distribution.circuit.domains
     if domains is None:
         at = np.flatnonzero(over)
@@ -199,7 +199,7 @@ class _Finder:
         standing = distribution.standing
         is_proved = (standing is not None and standing.proved) or by_signs(compiled) is not None
         self.condition = None if is_proved else "no coefficient is negative, which is not proved"
-        self.largest = compiled.max_product if compiled.decomposable else None
+        self.largest: MaxProduct | None = compiled.max_product if compiled.decomposable else None
 
     @cached_property
     def structure(self) -> Structure | None:
@@ -262,7 +262,8 @@ class _Finder:
     # -- deterministic circuits --------------------------------------------------------------------------------------
 
     def all_modes(self, codes: np.ndarray, given: Evidence, first: int) -> list[Mode]:
-        """The most probable assignment that agrees with each row of codes, of which `first` is the number of the first."""
+        """The most probable assignment that agrees with each row of codes, the rows of the evidence from `first` on."""
+        assert self.largest is not None
         logs, rows = self.largest.best(self.distribution.compiled.closed(codes))
         for row in np.flatnonzero(np.isneginf(logs))[:1].tolist():
             raise self.distribution.impossible(given, first + row)
@@ -270,6 +271,7 @@ class _Finder:
 
     def _list_largest(self, codes: np.ndarray, k: int, deadline: float) -> list[Mode]:
         """The k most probable assignments, in order; fewer if time runs out."""
+        assert self.largest is not None
         logs, rows = [], []
         for log, row in islice(self.largest.largest(self.distribution.compiled.closed(codes[None])[0]), k):
             logs.append(log)
@@ -286,7 +288,8 @@ class _Finder:
     def mode(self, codes: np.ndarray, deadline: float) -> Mode | None:
         """The most probable assignment that agrees with the codes; None if none is possible.
 
-        All assignments are tried if there are few and some variables are summed out. If the search ends without a proof, it goes on from the next ones for as long again: it may have missed them.
+        All assignments are tried if there are few and some variables are summed out. If the search ends without a
+        proof, it goes on from the next ones for as long again: it may have missed them.
         """
         if not self.over.all() and self._all(codes).count <= _MOST_LISTED:
             return next(iter(self._list_all(codes, 1)), None)

@@ -152,7 +152,9 @@ def greedy(
     starts = np.where(over, starts, codes)
     logs = distribution.logprobs(starts).tolist()
     ends = [
-        climb(distribution, codes, (row, log), deadline, over) for row, log in zip(starts, logs, strict=True) if log > -np.inf
+        climb(distribution, codes, (row, log), deadline, over)
+        for row, log in zip(starts, logs, strict=True)
+        if log > -np.inf
     ]
     return max(ends, key=lambda end: end[1], default=None)
 
