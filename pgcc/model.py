@@ -677,8 +677,8 @@ class Model(KnowsOtherWords):
         <Mode: {a, b}, log-probability -0.916291, the most probable>
         >>> model.mode(size=1).assignment
         {'a': 1, 'b': 0}
-        >>> model.mode(over="b")
-        <Mode: {b}, log-probability -0.693147, the most probable>
+        >>> model.mode(over="a")
+        <Mode: {a}, log-probability -0.356675, the most probable>
         """
         from pgcc.queries.mode import mode, until
 

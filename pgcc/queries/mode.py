@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgcc.certify import budget
-from pgcc.data.evidence import Evidence
+from pgcc.data.evidence import Evidence, read_names
 from pgcc.errors import PgccError, brief
 from pgcc.evaluate.max_product import MaxProduct, MaxSum
 from pgcc.ir.domains import Domains
@@ -164,16 +164,14 @@ def _with_deadlines(given: Evidence, deadline: float) -> Iterator[tuple[int, np.
         yield row, given.chunk(slice(row, row + 1))[0], now + (deadline - now) / (given.rows - row)
 
 
-def labelled(distribution: Distribution, rows: np.ndarray, over: np.ndarray) -> list[dict[str, Any]]:
-    """The values of variables in complete rows of codes, 1 or 0, or their states; of those with all columns in `over`."""
-    domains = distribution.circuit.domains
+def labelled(distribution: Distribution, rows: np.ndarray, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """The values of variables, all by default, in complete rows of codes: 1 or 0, or its state."""
+    domains, names = distribution.circuit.domains, distribution.column if names is None else names
     if domains is None:
-        at = np.flatnonzero(over)
-        names = [distribution.variables[i] for i in at.tolist()]
-        return [dict(zip(names, row, strict=True)) for row in rows[:, at].tolist()]
-    asked = [v for v, domain in enumerate(domains.values()) if all(over[domains.at[c]] for c in domain.columns if c)]
-    labels = [(name, domain.states) for v, (name, domain) in enumerate(domains.items()) if v in set(asked)]
-    states = domains.states_in(rows)[:, asked].tolist()
+        of_names = rows[:, distribution.places(names)].tolist()
+        return [dict(zip(names, row, strict=True)) for row in of_names]
+    states = domains.states_in(rows)[:, [distribution.column[name] for name in names]].tolist()
+    labels = [(name, domains[name].states) for name in names]
     return [{name: of[i] for (name, of), i in zip(labels, row, strict=True)} for row in states]
 
 
@@ -192,10 +190,10 @@ class _Finder:
         self.rtol, self.asked = distribution.rtol, distribution
         self.distribution = replace(distribution, rtol=budget.of_search(distribution.rtol))
         compiled = distribution.compiled
-        self.over = np.ones(len(distribution.variables), bool)
-        if over is not None:
-            self.over[:] = False
-            self.over[distribution.columns_of(over)] = True
+        asked = None if over is None else set(read_names(over, distribution.column))
+        self.names = None if asked is None else [name for name in distribution.column if name in asked]
+        self.over = np.zeros(len(distribution.variables), bool)
+        self.over[distribution.columns_of(self.names)] = True
         standing = distribution.standing
         is_proved = (standing is not None and standing.proved) or by_signs(compiled) is not None
         self.condition = None if is_proved else "no coefficient is negative, which is not proved"
@@ -251,7 +249,7 @@ class _Finder:
         """The `Mode` of each assignment, with a bound on the log-probabilities of all others."""
         distribution, likelihood = self.distribution, self.distribution.log_likelihood
         logs = (distribution.logprobs(rows, relative=True) + likelihood).tolist()
-        named, found = labelled(distribution, rows, self.over), []
+        named, found = labelled(distribution, rows, self.names), []
         for assignment, logprob, bound in zip(named, logs, (bounds + likelihood).tolist(), strict=True):
             tolerance = self.tolerance(logprob) + 64 * UNIT * abs(likelihood)
             upper = max(logprob + tolerance, bound)
