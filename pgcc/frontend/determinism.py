@@ -23,7 +23,7 @@ import numpy as np
 
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domains
-from pgcc.ir.flat import Flat, spread
+from pgcc.ir.flat import Flat, spread, starts
 from pgcc.ir.node import Op
 from pgcc.ir.scopes import as_bits
 
@@ -63,7 +63,7 @@ def undecided_sums(flat: Flat, domains: Domains | None, among: set[str] | None =
         column, is_complement = flat.data[i]
         if (among is None or column in among) and not (is_complement and column in unit):
             literal[i], variable[i] = i, names.setdefault(unit.get(column, column), len(names))
-    edge = np.flatnonzero((flat.op == Op.SUM)[flat.parent] & (np.array(list(map(bool, _weights(flat))))))
+    edge = np.flatnonzero((flat.op == Op.SUM)[flat.parent] & _live(flat))
     term, sums = flat.child[edge], flat.parent[edge]
     factors = np.where(flat.op[term] == Op.PRODUCT, flat.lengths[term], 0)
     below = np.concatenate([term, flat.child[spread(flat.start[term], factors)]])
@@ -79,13 +79,11 @@ def undecided_sums(flat: Flat, domains: Domains | None, among: set[str] | None =
     return np.setdiff1d(np.flatnonzero(terms > 1), decided)
 
 
-def _weights(flat: Flat) -> list:
-    """The weight of every edge; 1 below products."""
-    weights: list = [1] * len(flat.child)
-    below_sums = np.flatnonzero((flat.op == Op.SUM)[flat.parent])
-    for edge, weight in zip(below_sums.tolist(), flat.weights, strict=True):
-        weights[edge] = weight
-    return weights
+def _live(flat: Flat) -> np.ndarray:
+    """Which edges are not weighted by 0."""
+    live = np.ones(len(flat.child), bool)
+    live[(flat.op == Op.SUM)[flat.parent]] = np.fromiter(map(bool, flat.weights), bool, len(flat.weights))
+    return live
 
 
 class _UnknownError(Exception):
@@ -97,12 +95,13 @@ class _Proof:
 
     def __init__(self, circuit: Circuit):
         self.circuit, self.scopes = circuit, circuit.scopes
-        flat = circuit._flat
+        flat, live = circuit._flat, _live(circuit._flat)
+        start, child = (
+            starts(np.bincount(flat.parent[live], minlength=len(flat.op))).tolist(),
+            flat.child[live].tolist(),
+        )
         self.op = flat.op.tolist()
-        start, child, weight = flat.start.tolist(), flat.child.tolist(), _weights(flat)
-        self.below = [child[a:b] for a, b in pairwise(start)]
-        for i in np.flatnonzero(flat.op == Op.SUM).tolist():
-            self.below[i] = [c for c, w in zip(self.below[i], weight[start[i] : start[i + 1]], strict=True) if w]
+        self.below = [child[first:last] for first, last in pairwise(start)]
         self.prime = _random_prime()
         self.count = self._counts(_random_point(circuit, self.prime))
         self.known: dict[tuple[int, int], bool] = {}

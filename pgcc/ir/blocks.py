@@ -51,7 +51,7 @@ def find_blocks(circuit: Circuit) -> Blocks | None:
     (Only of circuits without negative numbers and determinants: others are searched for negative coefficients column by
     column.)
     """
-    if not circuit.domains or not has_one_state(circuit) or not all(map(is_monotone, circuit.order)):
+    if not (circuit.domains and circuit.variables and has_one_state(circuit) and all(map(is_monotone, circuit.order))):
         return None
     sizes = [len(d.columns) if d.is_block else sum(c is not None for c in d.columns) for d in circuit.domains.values()]
     lengths = np.array([size for size in sizes if size])
