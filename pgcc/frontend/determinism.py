@@ -7,7 +7,7 @@ deterministic if all coefficients of c(u) are 0 or 1. Three tests, the cheapest 
   compiler of logic has decided a variable.)
 - c(root), with x̄ = 1 − x, is the constant 1: there is exactly one way for each assignment.
 - The terms of a sum are divided by their factors over some of its variables. These exclude one another if their counts
-  add up to 1 (as those of the primes of a decision of an SDD), or by a search through the pairs of their terms.
+  add up to 1 (as those of the primes of a decision of an SDD), or if all of their terms do.
 
 Polynomials are compared at a secret random point modulo a random prime of 127 bits. That two different ones agree there
 is less probable than 2⁻⁸⁰ for all comparisons in a circuit that fits into a computer.
@@ -15,9 +15,11 @@ is less probable than 2⁻⁸⁰ for all comparisons in a circuit that fits into
 
 from __future__ import annotations
 
+import math
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +28,10 @@ from pgcc.ir.domains import Domains
 from pgcc.ir.flat import Flat, spread, starts
 from pgcc.ir.node import Op
 from pgcc.ir.scopes import as_bits
+from pgcc.locks import cached_property
 
 _BITS = 127
-_DEPTH = 150  # of the search through pairs
+_DEPTH = 150  # of the search
 _MOST_STEPS = 200_000
 Term = tuple[int, ...]  # the positions of the factors
 
@@ -103,28 +106,32 @@ class _Proof:
         self.op = flat.op.tolist()
         self.below = [child[first:last] for first, last in pairwise(start)]
         self.prime = _random_prime()
-        self.count = self._counts(_random_point(circuit, self.prime))
-        self.known: dict[tuple[int, int], bool] = {}
+        self.count = self._evaluated(_random_point(circuit, self.prime), self.prime)
+        self.known: dict[frozenset[int], bool] = {}
         self.steps = _MOST_STEPS
 
-    def _counts(self, point: dict[tuple[str, bool], int]) -> list[int]:
-        count: list[int] = []
-        prime, data = self.prime, self.circuit._flat.data
+    def _evaluated(self, point: Mapping[tuple[str, bool], Any], modulus: float) -> list[Any]:
+        """The counts of all nodes at a point."""
+        count: list[Any] = []
+        data = self.circuit._flat.data
         for i, (op, below) in enumerate(zip(self.op, self.below, strict=True)):
             if op == Op.SUM:
-                found = sum([count[c] for c in below]) % prime
+                count.append(sum([count[c] for c in below]) % modulus)
             elif op == Op.PRODUCT:
-                found = 1
-                for c in below:
-                    found = found * count[c] % prime
+                count.append(_product(count, below, modulus))
             elif op == Op.VAR:
-                found = point[data[i]]
+                count.append(point[data[i]])
             elif op == Op.CONST:
-                found = int(bool(data[i]))
+                count.append(int(bool(data[i])))
             else:
                 raise AssertionError(f"operation {op} is in no circuit over literals")
-            count.append(found)
         return count
+
+    @cached_property
+    def share(self) -> list[float]:
+        """By node, the share of all assignments at which it is positive, if it is deterministic."""
+        alike = {literal: 1.0 / len(group) for group in _literals(self.circuit) for literal in group}
+        return self._evaluated(_with_complements(alike), math.inf)
 
     def all_exclusive(self, sums: Sequence[int]) -> bool:
         """Whether the terms of each of these sums exclude one another; False if the search takes too long."""
@@ -142,10 +149,7 @@ class _Proof:
         return as_bits(self.scopes.distinct[self.scopes.of[node]])
 
     def _value(self, term: Term) -> int:
-        found = 1
-        for factor in term:
-            found = found * self.count[factor] % self.prime
-        return found
+        return _product(self.count, term, self.prime)
 
     def _cells(self, terms: Sequence[Term]) -> Iterator[list[Term]]:
         """The factors of each term over a set of variables, for sets as small as can be: no factor is in two."""
@@ -156,61 +160,60 @@ class _Proof:
         for cell in cells:
             yield [tuple(f for f in term if self._bits(f) & cell) for term in terms]
 
-    def _exclusive(self, terms: list[Term]) -> bool:
-        """Whether no two terms are positive at the same assignment."""
+    def _exclusive(self, terms: list[Term], depth: int = 0) -> bool:
+        """Whether no two terms are positive at the same assignment.
+
+        Where the factors over some variables exclude one another, so do terms with different ones; terms with equal
+        ones are told apart by their other factors.
+        """
         if len(terms) < 2:
             return True
-        for cell in self._cells(terms):
-            groups: dict[int, list[int]] = {}
-            for i, part in enumerate(cell):
-                groups.setdefault(self._value(part), []).append(i)
-            if len(groups) > 1 and self._all_apart({value: cell[group[0]] for value, group in groups.items()}):
-                rest = [tuple(f for f in term if f not in part) for term, part in zip(terms, cell, strict=True)]
-                return all(self._exclusive([rest[i] for i in group]) for group in groups.values())
-        return self._all_apart(dict(enumerate(terms))) if len(terms) == 2 else False
+        self.steps -= len(terms)
+        if self.steps < 0 or depth > _DEPTH:
+            raise _UnknownError
+        cells = list(self._cells(terms))
+        for expanding in (False, True):
+            for cell in cells if len(cells) > 1 or not expanding else ():
+                groups: dict[int, list[int]] = {}
+                for i, part in enumerate(cell):
+                    groups.setdefault(self._value(part), []).append(i)
+                parts = {value: cell[group[0]] for value, group in groups.items() if value}
+                if len(parts) > 1 and self._all_apart(parts, expanding, depth):
+                    rest = [tuple(f for f in term if f not in part) for term, part in zip(terms, cell, strict=True)]
+                    return all(self._exclusive([rest[i] for i in groups[value]], depth + 1) for value in parts)
+        if len(cells) > 1:
+            return len(terms) > 2 and all(self._exclusive([a, b], depth + 1) for a, b in combinations(terms, 2))
+        expanded = [other for term in terms for other in self._expanded(term)]
+        return expanded != terms and self._exclusive(expanded, depth + 1)
 
-    def _all_apart(self, parts: dict[int, Term]) -> bool:
-        """Whether these exclude one another: they do if their counts add up to 1."""
+    def _all_apart(self, parts: dict[int, Term], expanding: bool, depth: int) -> bool:
+        """Whether some products of factors, by their counts, exclude one another: they do if these add up to 1."""
+        if sum(parts) % self.prime == 1:
+            return True
         terms = list(parts.values())
-        if sum(map(self._value, terms)) % self.prime == 1:
-            return True
-        return all(self._apart(a, b) for a, b in combinations(terms, 2))
-
-    def _apart(self, a: Term, b: Term, depth: int = 0) -> bool:
-        """Whether two products of factors exclude one another."""
-        p, q = self._value(a), self._value(b)
-        if not (p and q) or (p + q) % self.prime == 1:
-            return True
-        if p == q or p == 1 or q == 1:
+        if sum(_product(self.share, term, math.inf) for term in terms) > 1.000001:
             return False
-        key = (p, q) if p < q else (q, p)
+        if 1 in parts or not expanding:
+            is_literal = all(len(term) == 1 and self.op[term[0]] == Op.VAR for term in terms)
+            return 1 not in parts and is_literal and all(self._contradict(*a, *b) for a, b in combinations(terms, 2))
+        key = frozenset(parts)
         if key not in self.known:
-            self.steps -= 1 + len(a) * len(b) // 8
-            if self.steps < 0 or depth > _DEPTH:
-                raise _UnknownError
-            self.known[key] = any(self._is_apart(x, y, depth + 1) for x, y in self._cells([a, b]) if x and y)
+            self.known[key] = self._exclusive(terms, depth + 1)
         return self.known[key]
 
-    def _is_apart(self, a: Term, b: Term, depth: int) -> bool:
-        """The same where no variables divide the factors."""
-        nodes = [(factor, a, b) for factor in a] + [(factor, b, a) for factor in b]
-        for factor, own, other in nodes:
-            if self.op[factor] == Op.PRODUCT:
-                return self._apart(_put(own, factor, self._factors(factor)), other, depth)
-        sums = [node for node in nodes if self.op[node[0]] == Op.SUM]
-        if not sums:
-            return self._contradict(a[0], b[0])
-        factor, own, other = max(sums, key=lambda node: self._bits(node[0]).bit_count())
-        return all(self._apart(_put(own, factor, self._factors(c)), other, depth) for c in self.below[factor])
+    def _expanded(self, term: Term) -> list[Term]:
+        """The terms of its largest factor, a sum, each with the other factors."""
+        for factor in sorted(term, key=lambda f: -self._bits(f).bit_count()):
+            if self.op[factor] in (Op.SUM, Op.PRODUCT):
+                others = tuple(f for f in term if f != factor)
+                below = self.below[factor] if self.op[factor] == Op.SUM else [factor]
+                return [others + self._factors(c) for c in below]
+        return [term]
 
     def _contradict(self, a: int, b: int) -> bool:
         """Whether two literals of a variable exclude one another."""
         (x, x_is_out), (y, y_is_out) = self.circuit._flat.data[a], self.circuit._flat.data[b]
         return x_is_out != y_is_out if x == y else not (x_is_out or y_is_out)
-
-
-def _put(term: Term, factor: int, parts: Term) -> Term:
-    return tuple(f for f in term if f != factor) + parts
 
 
 def _random_prime() -> int:
@@ -220,14 +223,33 @@ def _random_prime() -> int:
             return prime
 
 
+def _product(numbers: Sequence[Any], factors: Iterable[int], modulus: float) -> Any:
+    found: Any = 1
+    for factor in factors:
+        found = found * numbers[factor] % modulus
+    return found
+
+
+def _literals(circuit: Circuit) -> Iterator[list[tuple[str, bool]]]:
+    """The literals of each variable of which exactly one is true: its states, or that it is in, and that it is out."""
+    unit = circuit.domains.unit if circuit.domains else {}
+    yield from (
+        [(name, False), (name, True)] for name in {*circuit.scopes.names, *circuit.variables} - {*unit.values()}
+    )
+    for domain in (circuit.domains or {}).values():
+        if domain.is_block:
+            yield [(column, False) for column in domain.columns if column]
+
+
 def _random_point(circuit: Circuit, prime: int) -> dict[tuple[str, bool], int]:
     """A value for every literal; those of a variable add up to 1."""
     point: dict[tuple[str, bool], int] = {}
-    blocks = [[c for c in domain.columns if c] for domain in (circuit.domains or {}).values() if domain.is_block]
-    for name in set(circuit.scopes.names) | set(circuit.variables):
-        x = secrets.randbelow(prime)
-        point[name, False], point[name, True] = x, (1 - x) % prime
-    for columns in blocks:
-        point[columns[-1], False] = (1 - sum(point[c, False] for c in columns[:-1])) % prime
-        point[columns[-1], True] = (1 - point[columns[-1], False]) % prime
-    return point
+    for *some, last in _literals(circuit):
+        point |= {literal: secrets.randbelow(prime) for literal in some}
+        point[last] = (1 - sum(point[literal] for literal in some)) % prime
+    return _with_complements(point)
+
+
+def _with_complements(point: dict[tuple[str, bool], Any]) -> dict[tuple[str, bool], Any]:
+    """The point with a value for the complements of the columns of states."""
+    return {(name, True): 1 - value for (name, _), value in point.items()} | point
