@@ -689,9 +689,9 @@ class Model(KnowsOtherWords):
         """The k most probable assignments that agree with the evidence, the most probable first.
 
         The list is exact if the circuit is deterministic, for up to 12 free variables, where every assignment is tried,
-        and wherever `mode` is exact, if time allows. The ``bound`` of each entry holds for all assignments that are not listed before it, so ``exact``
-        tells you whether the entry is proved to be the next one. When time runs out, the list is filled up with
-        neighbours of the assignments found so far.
+        and wherever `mode` is exact, if time allows. The ``bound`` of each entry holds for all assignments that are not
+        listed before it, so ``exact`` tells you whether the entry is proved to be the next one. When time runs out, the
+        list of a circuit that is not deterministic is filled up with neighbours of the assignments found so far.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """The most probable assignments of a deterministic circuit: sums become maxima, and one pass finds the largest term.
 
-Where no two terms of a sum are positive at the same assignment (`frontend.determinism`), each assignment has the value
+Where no two terms of a sum are positive at the same assignment (`frontend.common_support`), each assignment has the value
 of a single term, and the largest term is that of the mode. For variables to be summed out, sums over what they decide
 stay sums: then the value is an upper bound (the maximum of a sum is at most the sum of maxima).
 """
@@ -18,7 +18,7 @@ from pgcc.certify.certificate import rounding_counts
 from pgcc.evaluate.direct import split_constants
 from pgcc.evaluate.kernels.max_product import Logs, run_max_product, run_upward
 from pgcc.evaluate.top_down import Nodes, find_nodes
-from pgcc.frontend.determinism import is_deterministic, undecided_sums
+from pgcc.frontend.common_support import is_deterministic, undecided_sums
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node
 from pgcc.ir.numbers import UNIT

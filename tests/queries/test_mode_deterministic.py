@@ -15,7 +15,7 @@ import pgcc
 from pgcc import pc
 from pgcc.compiler import Compiled
 from pgcc.errors import SemanticsError
-from pgcc.frontend.determinism import is_deterministic
+from pgcc.frontend.common_support import is_deterministic
 from pgcc.frontend.elimination import Factor, eliminate
 from pgcc.ir.domains import Domains
 
