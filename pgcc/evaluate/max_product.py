@@ -1,8 +1,8 @@
 """The most probable assignments of a deterministic circuit: sums become maxima, and one pass finds the largest term.
 
-Where no two terms of a sum are positive at the same assignment (`frontend.common_support`), each assignment has the value
-of a single term, and the largest term is that of the mode. For variables to be summed out, sums over what they decide
-stay sums: then the value is an upper bound (the maximum of a sum is at most the sum of maxima).
+Where no two terms of a sum are positive at the same assignment (`frontend.common_support`), each assignment has the
+value of a single term, and the largest term is that of the mode. If some variables are summed out, sums that the others
+do not decide stay sums: then the value is an upper bound, as the maximum of a sum is at most the sum of the maxima.
 """
 
 from __future__ import annotations

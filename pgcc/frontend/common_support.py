@@ -6,7 +6,8 @@ or 1. Four tests, the cheapest first:
 
 - The terms of a sum have different literals of one variable. (So it is in the circuits of graphical models, and where a
   compiler of logic has decided a variable.)
-- With x̄ = 1 − x, the count of the root is the constant 1: there is exactly one way for each assignment.
+- With x̄ = 1 − x, the count of a node is the constant 1: there is exactly one way for each assignment. Then this node is
+  deterministic, and so are those below.
 - Supports meet that meet in a table, of all assignments if there are few variables, or else of a random sample.
 - The terms of a sum are divided by their factors over some of its variables. These exclude one another if their counts
   add up to 1, as those of the primes of a decision of an SDD; otherwise, if the terms of their sums do. The number of
@@ -27,6 +28,7 @@ from operator import and_, or_
 
 import numpy as np
 
+from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domains
@@ -42,7 +44,7 @@ Combine = Callable[[Iterable[int]], int]
 _TABLE_BITS = 1 << 28  # the largest table of the supports of all nodes
 _SAMPLES = 512  # random assignments, if there are too many for a table
 _PRIME_BITS = 127
-_DEPTH, _STEPS = 150, 50_000  # of the search, which takes two steps more for every edge
+_DEPTH, _STEPS = 150, 50_000  # of the search, which takes ten steps more for every edge
 _FEW = 16  # so many terms or fewer are compared in pairs
 
 
@@ -79,8 +81,10 @@ def is_deterministic(circuit: Circuit) -> bool:
     left = undecided_sums(circuit._flat, circuit.domains).tolist()
     if not left:
         return True
-    search = CommonSupport(circuit)
-    return search.count[-1] == 1 or all(map(search.excludes, left))
+    with collector_paused():
+        search = CommonSupport(circuit)
+        is_settled = search.below_complete_ones()
+    return all(is_settled[i] or search.excludes(i) for i in left)
 
 
 def undecided_sums(flat: Flat, domains: Domains | None, among: set[str] | None = None) -> np.ndarray:
@@ -139,8 +143,9 @@ class CommonSupport:
         )
         self.op = flat.op.tolist()
         self.below = [child[first:last] for first, last in pairwise(start)]
+        self._scope_of, self._scope_bits = circuit.scopes.of, list(map(as_bits, circuit.scopes.distinct))
         self.known: dict[frozenset[int], bool] = {}
-        self.steps = _STEPS + 2 * circuit.edges
+        self.steps = _STEPS + 10 * circuit.edges
 
     # -- supports and counts of all nodes ------------------------------------------------------------------------------
 
@@ -225,6 +230,15 @@ class CommonSupport:
                     break
         return None, unknown
 
+    def below_complete_ones(self) -> list[bool]:
+        """The nodes below one whose count is 1: if they were not deterministic, neither would that be."""
+        found = [count == 1 for count in self.count]
+        for i in range(len(found) - 1, -1, -1):
+            if found[i] and self.count[i]:  # then so are all of its factors, in a decomposable circuit
+                for c in self.below[i]:
+                    found[c] = True
+        return found
+
     def products_meet(self, us: Sequence[int], vs: Sequence[int]) -> bool | None:
         """Whether two products, given by their factors, have common support."""
         p, q = self._value(us), self._value(vs)
@@ -254,7 +268,7 @@ class CommonSupport:
         return tuple(c for c in self.below[node] if self._bits(c)) if self.op[node] == Op.PRODUCT else (node,)
 
     def _bits(self, node: int) -> int:
-        return as_bits(self.circuit.scopes.distinct[self.circuit.scopes.of[node]])
+        return self._scope_bits[self._scope_of[node]]
 
     def _value(self, factors: Iterable[int]) -> int:
         return self._product(self.count[factor] for factor in factors)
