@@ -190,7 +190,8 @@ class CommonSupport:
     def _evaluated(self, point: dict[Literal, int], one: int, plus: Combine, times: Combine) -> list[int]:
         """The values of all nodes over a ring, in which every number but 0 is 1."""
         point = {(name, True): one - value for (name, _), value in point.items()} | point
-        data, found = self.circuit._flat.data, []
+        data = self.circuit._flat.data
+        found: list[int] = []
         for i, (op, below) in enumerate(zip(self.op, self.below, strict=True)):
             if op == Op.SUM:
                 found.append(plus([found[c] for c in below]))

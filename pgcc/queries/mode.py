@@ -164,15 +164,15 @@ def _with_deadlines(given: Evidence, deadline: float) -> Iterator[tuple[int, np.
         yield row, given.chunk(slice(row, row + 1))[0], now + (deadline - now) / (given.rows - row)
 
 
-def labelled(distribution: Distribution, rows: np.ndarray, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
+def labelled(distribution: Distribution, rows: np.ndarray, asked: Sequence[str] | None = None) -> list[dict[str, Any]]:
     """The values of variables, all by default, in complete rows of codes: 1 or 0, or its state."""
-    domains, names = distribution.circuit.domains, distribution.column if names is None else names
+    domains, names = distribution.circuit.domains, list(distribution.column) if asked is None else asked
     if domains is None:
-        of_names = rows[:, distribution.places(names)].tolist()
-        return [dict(zip(names, row, strict=True)) for row in of_names]
-    states = domains.states_in(rows)[:, [distribution.column[name] for name in names]].tolist()
-    labels = [(name, domains[name].states) for name in names]
-    return [{name: of[i] for (name, of), i in zip(labels, row, strict=True)} for row in states]
+        values = rows[:, distribution.places(names)].tolist()
+        return [dict(zip(names, row, strict=True)) for row in values]
+    labels = [domains[name].states for name in names]
+    states = domains.states_in(rows)[:, np.array([distribution.column[name] for name in names], np.int64)].tolist()
+    return [{name: of[i] for name, of, i in zip(names, labels, row, strict=True)} for row in states]
 
 
 class _Best(NamedTuple):
