@@ -305,9 +305,8 @@ class CommonSupport:
                     rest = [tuple(f for f in term if f not in part) for term, part in zip(terms, cell, strict=True)]
                     return all(self._exclusive([rest[i] for i in groups[value]], depth + 1) for value in parts)
         if len(terms) > 2 and (len(cells) > 1 or len(terms) < _FEW):
-            return all(
-                self._all_apart({self._value(a): a, self._value(b): b}, True, depth) for a, b in combinations(terms, 2)
-            )
+            pairs = ({self._value(a): a, self._value(b): b} for a, b in combinations(terms, 2))
+            return all(len(pair) == 2 and self._all_apart(pair, True, depth) for pair in pairs)
         expanded = [other for term in terms for other in self._expanded(term)]
         return len(cells) == 1 and expanded != terms and self._exclusive(expanded, depth + 1)
 

@@ -266,6 +266,25 @@ def test_what_is_not_deterministic_is_not_taken_for_it(text):
     assert (largest is None) == (most_ways(model._compiled.homogenized, circuit.variables) > 1)
 
 
+@settings(max_examples=some(40), deadline=None)
+@given(SEEDS)
+def test_mixtures_are_not_taken_for_it(seed):
+    """Products of independent parts, of which some are literals: their terms meet, or are told apart by a literal."""
+    rng = np.random.default_rng(seed)
+    n, parts = int(rng.integers(1, 6)), int(rng.integers(2, 5))
+    ps = np.round(rng.random((parts, n)), 1) * (rng.random((parts, n)) > 0.4)
+    names = pgcc.variables([f"x{i}" for i in range(n)])
+    products = [pgcc.product([p * z + (1 - p) for p, z in zip(row, names, strict=True)]) for row in ps.tolist()]
+    circuit = pgcc.mixture(rng.dirichlet(np.ones(parts)).tolist(), products)
+    compiled = Compiled(circuit)
+    meets = most_ways(compiled.homogenized, circuit.variables) > 1
+    assert not (meets and is_deterministic(compiled.homogenized))
+    assert is_deterministic(compiled.homogenized) or meets
+    rows = np.array(list(product((0, 1), repeat=len(circuit.variables))), np.int8)
+    model = pgcc.compile(circuit)
+    assert model.mode().logprob == pytest.approx(model.logprob(rows).max(), abs=1e-8)
+
+
 def test_a_file_that_lies(tmp_path):
     """Primes that overlap: the best term has 0.3·0.9·0.9, and the best assignment 0.3·0.9 · 0.9 + 0.7·0.5 · 0.5."""
     path = tmp_path / "lies.psdd"
