@@ -138,6 +138,8 @@ IF_DECOMPOSABLE = [
           "the same in balls and rationals"),
     Stage("sampler", "float64", "pgcc.evaluate.top_down:find_top_down",
           "draws samples from the root down, by one choice at every sum"),
+    Stage("max_product", "homogenized program", "pgcc.evaluate.max_product:find_max_product",
+          "the most probable assignments in one pass, if no two terms of a sum are positive at the same assignment"),
 ]
 # All other circuits: every value is a polynomial in t.
 IF_NOT_DECOMPOSABLE = [
@@ -193,6 +195,7 @@ class Compiled:
     float64: Float64
     scaled: Scaled
     exact: Exact
+    max_product: Any
 
     def __init__(self, circuit: Circuit, validate: bool = True):
         self.given, self.validate = circuit, validate

@@ -641,17 +641,19 @@ class Model(KnowsOtherWords):
     def mode(self, evidence: Any = None, *, time_limit: float = 10.0, **how: Unpack[How]) -> Any:
         """The most probable assignment that agrees with the evidence, or the best one found within a time limit.
 
-        The mode is also known as the MAP or MPE assignment. The answer is exact for spanning trees and arborescences,
-        and for other circuits of up to some 20 or 30 variables: no assignment is more probable by more than a relative
-        `rtol`. Finding the mode is NP-hard, so with more variables you get the best assignment that was found, with a
-        bound on how much better any other could be. (The bound assumes that no coefficient is negative: see
-        `Model.standing`.)
+        The mode is also known as the MAP or MPE assignment. If the circuit is deterministic (Bayesian networks, PSDDs
+        and circuits of logic are), it is found in the time of one evaluation, also for many rows of evidence. It is
+        exact for spanning trees and arborescences, too, and for other circuits of up to some 20 or 30 variables: no
+        assignment is more probable by more than a relative `rtol`. Finding the mode is NP-hard, so with more variables
+        you get the best assignment that was found, with a bound on how much better any other could be. (The bound
+        assumes that no coefficient is negative: see `Model.standing`.)
 
         Parameters
         ----------
         evidence, over, size, rtol, threads
             As in every question: see `Model`. If you give a size, log-probabilities are conditional on it. They are not
-            conditional on the evidence: subtract ``logprob(evidence, size=…)`` for that.
+            conditional on the evidence: subtract ``logprob(evidence, size=…)`` for that. Without a size, `over` names
+            the variables to be assigned: the others are summed out. That is harder, and found by a search.
         time_limit : float
             Seconds for all rows of evidence together, from the moment you ask, not counting kernels that must be
             compiled first. The search has what is left once the model of the given size is prepared; it ends early when
@@ -675,18 +677,21 @@ class Model(KnowsOtherWords):
         <Mode: {a, b}, log-probability -0.916291, the most probable>
         >>> model.mode(size=1).assignment
         {'a': 1, 'b': 0}
+        >>> model.mode(over="a")
+        <Mode: {a}, log-probability -0.356675, the most probable>
         """
         from pgcc.queries.mode import mode, until
 
-        return self._ask(mode, how, evidence, until(time_limit))
+        over = None if how.get("size") is not None else how.pop("over", None)
+        return self._ask(mode, how, evidence, until(time_limit), over)
 
     def top(self, k: int, evidence: Any = None, *, time_limit: float = 10.0, **how: Unpack[How]) -> Any:
         """The k most probable assignments that agree with the evidence, the most probable first.
 
-        The list is exact for up to 12 free variables, where every assignment is tried, and wherever `mode` is exact, if
-        time allows. The ``bound`` of each entry holds for all assignments that are not listed before it, so ``exact``
-        tells you whether the entry is proved to be the next one. When time runs out, the list is filled up with
-        neighbours of the assignments found so far.
+        The list is exact if the circuit is deterministic, for up to 12 free variables, where every assignment is tried,
+        and wherever `mode` is exact, if time allows. The ``bound`` of each entry holds for all assignments that are not
+        listed before it, so ``exact`` tells you whether the entry is proved to be the next one. When time runs out, the
+        list of a circuit that is not deterministic is filled up with neighbours of the assignments found so far.
 
         Parameters
         ----------

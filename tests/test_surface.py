@@ -140,6 +140,8 @@ def test_over_alone_is_for_questions_that_count(question: str) -> None:
     if question in ("cardinality", "any_of", "parity", "expected_count", "moments"):
         alone = pgcc.compile(MODEL.circuit.restrict(["a", "c"]))
         same(ask(MODEL, question, over=["a", "c"]), ask(alone, question))
+    elif question == "mode":  # of these variables, with the others summed out
+        assert list(ask(MODEL, question, over=["a", "c"]).assignment) == ["a", "c"]
     else:
         with pytest.raises(pgcc.EvidenceError, match="`over` says what `size` counts"):
             ask(MODEL, question, over=["a"])

@@ -91,7 +91,7 @@ class TopDown:
     @cached_property
     def nodes(self) -> Nodes:
         """The nodes of the program."""
-        return _nodes(self.program, self._scaled)
+        return find_nodes(self.program, self._scaled)
 
     @cached_property
     def _scaled(self) -> Constants:
@@ -205,7 +205,7 @@ def find_top_down(float64: Float64) -> TopDown | None:
     return TopDown(float64, found) if len(found) == len(sets) else None
 
 
-def _nodes(program: Program, constants: Constants) -> Nodes:
+def find_nodes(program: Program, constants: Constants) -> Nodes:
     """The nodes of a program that shares no slots. (Those that hold magnitudes are never visited by a sample.)"""
     program, terms = program.expect(*LOWERED), terms_of(program, choices=True)
     order = np.argsort(terms.of, kind="stable")

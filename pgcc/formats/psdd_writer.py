@@ -144,7 +144,7 @@ class _Writer:
         self.vtree = _Vtree(circuit)
         self.of = circuit.scopes.of
         self.total = self._totals()
-        self.support = CommonSupport.of(circuit)
+        self.support = CommonSupport(circuit)
         self.lines: list[str] = []
         self.ids: dict[Parts, int] = {}
         self.made = 0

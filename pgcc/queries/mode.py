@@ -1,30 +1,38 @@
 """The most probable assignments (`Model.mode`, `Model.top`): an assignment, with an upper bound on all others.
 
-Finding the most probable assignment is NP-hard, even for DPPs. The structure of the circuit is exploited first
-(`mode_parts`); for spanning trees and arborescences the result is then exact. Otherwise branch and bound with marginals
-(`mode_search`) runs until the gap is closed or time runs out. The k best assignments follow by Lawler's procedure.
+Circuits that are proved to be deterministic have their modes in one pass (`evaluate.max_product`), many rows at a time,
+and the next assignments in order. Otherwise, finding the most probable assignment is NP-hard, even for DPPs. The
+structure of the circuit is exploited first (`mode_parts`); for spanning trees and arborescences the result is then
+exact. Otherwise branch and bound with marginals (`mode_search`) runs until the gap is closed or time runs out. The k
+best assignments follow by Lawler's procedure. The same search finds the most probable assignment of some variables,
+with the others summed out.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgcc.certify import budget
-from pgcc.data.evidence import Evidence
+from pgcc.data.evidence import Evidence, read_names
 from pgcc.errors import PgccError, brief
+from pgcc.evaluate.max_product import MaxProduct, MaxSum
 from pgcc.ir.domains import Domains
+from pgcc.ir.facts import is_monotone
 from pgcc.ir.numbers import UNIT, as_index
 from pgcc.kernels.announce import search_clock
+from pgcc.locks import cached_property
 from pgcc.progress import waiting
+from pgcc.queries.assignments import Assignments
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.mode_parts import Structure, by_structure
-from pgcc.queries.mode_search import Search, greedy, neighbours
+from pgcc.queries.mode_search import Search, Upper, greedy, neighbours
 from pgcc.queries.sampling import draw
 from pgcc.validity.standing import by_signs
 
@@ -34,6 +42,7 @@ _MOST_BRANCHED = 64
 _MOST_LISTED = 1 << 12
 # Where a search for one assignment ends early, the mode is the best of so many; and the seconds to look for the others.
 _SHORT_LIST, _LEAST_AGAIN = 4, 0.05
+_ROWS_AT_ONCE = 1 << 14  # of deterministic circuits
 _SEED = 0
 
 
@@ -44,7 +53,7 @@ class Mode:
     Attributes
     ----------
     assignment : dict
-        The value of every variable: 1 or 0, or its state.
+        The value of every variable, or of those that were asked about: 1 or 0, or its state.
     logprob : float
         Its log-probability (jointly with the evidence, not conditional on it).
     bound : float
@@ -114,9 +123,16 @@ class Mode:
 
 
 @waiting("searching for the mode")
-def mode(distribution: Distribution, given: Evidence, deadline: float) -> list[Mode]:
-    """The most probable assignment that agrees with each row; the rows share the time until the deadline."""
-    finder, found = _Finder(distribution), []
+def mode(distribution: Distribution, given: Evidence, deadline: float, over: Any = None) -> list[Mode]:
+    """The most probable assignment that agrees with each row; the rows share the time until the deadline.
+
+    over : the names of some variables, to be assigned while the others are summed out.
+    """
+    finder, found = _Finder(distribution, over), []
+    if finder.largest is not None and finder.over.all():
+        for rows in _blocks(given.rows):
+            found += finder.all_modes(given.chunk(rows), given, rows.start)
+        return found
     for row, codes, share in _with_deadlines(given, deadline):
         one = finder.mode(codes, share)
         if one is None:
@@ -137,6 +153,10 @@ def top(distribution: Distribution, given: Evidence, k: int, deadline: float) ->
     return found
 
 
+def _blocks(rows: int) -> Iterator[slice]:
+    return (slice(first, min(first + _ROWS_AT_ONCE, rows)) for first in range(0, rows, _ROWS_AT_ONCE))
+
+
 def _with_deadlines(given: Evidence, deadline: float) -> Iterator[tuple[int, np.ndarray, float]]:
     """(row number, codes, deadline) for the rows of evidence; the remaining time is divided evenly among them."""
     for row in range(given.rows):
@@ -144,13 +164,15 @@ def _with_deadlines(given: Evidence, deadline: float) -> Iterator[tuple[int, np.
         yield row, given.chunk(slice(row, row + 1))[0], now + (deadline - now) / (given.rows - row)
 
 
-def labelled(distribution: Distribution, codes: np.ndarray) -> dict[str, Any]:
-    """The value of every variable in a complete row of codes: 1 or 0, or its state."""
-    domains = distribution.circuit.domains
+def labelled(distribution: Distribution, rows: np.ndarray, asked: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """The values of variables, all by default, in complete rows of codes: 1 or 0, or its state."""
+    domains, names = distribution.circuit.domains, list(distribution.column) if asked is None else asked
     if domains is None:
-        return dict(zip(distribution.variables, codes.tolist(), strict=True))
-    states = domains.states_in(codes[None])[0].tolist()
-    return {name: domain.states[i] for (name, domain), i in zip(domains.items(), states, strict=True)}
+        values = rows[:, distribution.places(names)].tolist()
+        return [dict(zip(names, row, strict=True)) for row in values]
+    labels = [domains[name].states for name in names]
+    states = domains.states_in(rows)[:, np.array([distribution.column[name] for name in names], np.int64)].tolist()
+    return [{name: of[i] for name, of, i in zip(names, labels, row, strict=True)} for row in states]
 
 
 class _Best(NamedTuple):
@@ -164,14 +186,46 @@ class _Best(NamedTuple):
 class _Finder:
     """Searches for the most probable assignments of one distribution."""
 
-    def __init__(self, distribution: Distribution):
+    def __init__(self, distribution: Distribution, over: Any = None):
         self.rtol, self.asked = distribution.rtol, distribution
         self.distribution = replace(distribution, rtol=budget.of_search(distribution.rtol))
         compiled = distribution.compiled
-        self.structure = Structure(compiled.homogenized) if compiled.decomposable else None
+        asked = None if over is None else set(read_names(over, distribution.column))
+        self.names = None if asked is None else [name for name in distribution.column if name in asked]
+        self.over = np.zeros(len(distribution.variables), bool)
+        self.over[distribution.columns_of(self.names)] = True
         standing = distribution.standing
         is_proved = (standing is not None and standing.proved) or by_signs(compiled) is not None
         self.condition = None if is_proved else "no coefficient is negative, which is not proved"
+        self.largest: MaxProduct | None = compiled.max_product if compiled.decomposable else None
+
+    @cached_property
+    def structure(self) -> Structure | None:
+        """The structure of the circuit, where it says something of the question."""
+        compiled = self.distribution.compiled
+        return Structure(compiled.homogenized) if compiled.decomposable and self.over.all() else None
+
+    @cached_property
+    def upper(self) -> Upper | None:
+        """Upper bounds for the variables that were asked about, with the others summed out."""
+        compiled = self.distribution.compiled
+        if self.over.all() or not compiled.decomposable or not all(map(is_monotone, compiled.homogenized.order)):
+            return None
+        sums = MaxSum(compiled.homogenized, self.over, self.largest is not None)
+
+        def upper(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            logs, rows = sums.best(self.distribution.compiled.closed(codes))
+            return self._divided(sums.upper(logs)), np.where(self.over, rows, codes)
+
+        return upper
+
+    def _divided(self, upper: np.ndarray) -> np.ndarray:
+        """Upper bounds on log-probabilities, from those on the logarithms of values, which are divided by the total."""
+        total = self.distribution.total
+        log = 0.0 if total is None else float(total.logs()[0])
+        with np.errstate(invalid="ignore"):
+            error = 8.0 * UNIT * (np.abs(upper) + abs(log)) - math.log1p(-budget.of_total(self.rtol))
+            return np.where(np.isneginf(upper), -np.inf, upper - log + error)
 
     def tolerance(self, logprob: float) -> float:
         """The difference up to which log-probabilities count as equal: errors of logarithms grow with their size."""
@@ -189,29 +243,60 @@ class _Finder:
 
     def answer(self, best: _Best, bound: float) -> Mode:
         """The `Mode` of an assignment, with its log-probability recomputed to a relative error."""
-        distribution = self.distribution
-        logprob = float(distribution.logprobs(best.row[None], relative=True)[0]) + distribution.log_likelihood
-        bound += distribution.log_likelihood
-        tolerance = self.tolerance(logprob) + 64 * UNIT * abs(distribution.log_likelihood)
-        assignment = labelled(distribution, best.row)
-        bound = max(logprob + tolerance, bound)
-        return Mode(
-            assignment, logprob, bound, tolerance, condition=self.condition, domains=distribution.circuit.domains
-        )
+        return self.answers(best.row[None], np.array([bound]))[0]
+
+    def answers(self, rows: np.ndarray, bounds: np.ndarray) -> list[Mode]:
+        """The `Mode` of each assignment, with a bound on the log-probabilities of all others."""
+        distribution, likelihood = self.distribution, self.distribution.log_likelihood
+        logs = (distribution.logprobs(rows, relative=True) + likelihood).tolist()
+        named, found = labelled(distribution, rows, self.names), []
+        for assignment, logprob, bound in zip(named, logs, (bounds + likelihood).tolist(), strict=True):
+            tolerance = self.tolerance(logprob) + 64 * UNIT * abs(likelihood)
+            upper = max(logprob + tolerance, bound)
+            domains = distribution.circuit.domains
+            found.append(Mode(assignment, logprob, upper, tolerance, condition=self.condition, domains=domains))
+        return found
+
+    # -- deterministic circuits --------------------------------------------------------------------------------------
+
+    def all_modes(self, codes: np.ndarray, given: Evidence, first: int) -> list[Mode]:
+        """The most probable assignment that agrees with each row of codes, the rows of the evidence from `first` on."""
+        assert self.largest is not None
+        logs, rows = self.largest.best(self.distribution.compiled.closed(codes))
+        for row in np.flatnonzero(np.isneginf(logs))[:1].tolist():
+            raise self.distribution.impossible(given, first + row)
+        return self.answers(rows, self._divided(self.largest.upper(logs)))
+
+    def _list_largest(self, codes: np.ndarray, k: int, deadline: float) -> list[Mode]:
+        """The k most probable assignments, in order; fewer if time runs out."""
+        assert self.largest is not None
+        logs, rows = [], []
+        for log, row in islice(self.largest.largest(self.distribution.compiled.closed(codes[None])[0]), k):
+            logs.append(log)
+            rows.append(row)
+            if search_clock() > deadline:
+                break
+        if not rows:
+            return []
+        found = self.answers(np.stack(rows), self._divided(self.largest.upper(np.array(logs))))
+        return sorted(found, key=lambda one: -one.logprob)
 
     # -- one assignment ----------------------------------------------------------------------------------------------
 
     def mode(self, codes: np.ndarray, deadline: float) -> Mode | None:
         """The most probable assignment that agrees with the codes; None if none is possible.
 
-        If the search ends without a proof, it goes on from the next ones for as long again: it may have missed them.
+        All assignments are tried if there are few and some variables are summed out. If the search ends without a
+        proof, it goes on from the next ones for as long again: it may have missed them.
         """
+        if not self.over.all() and self._all(codes).count <= _MOST_LISTED:
+            return next(iter(self._list_all(codes, 1)), None)
         start = search_clock()
         best = self.best(codes, self.highest, deadline)
         if best is None:
             return None
         now = search_clock()
-        if best.bound <= best.logprob + self.tolerance(best.logprob) or now >= deadline:
+        if best.bound <= best.logprob + self.tolerance(best.logprob) or now >= deadline or not self.over.all():
             return self.answer(best, best.bound)
         again = min(deadline, now + max(now - start, _LEAST_AGAIN))
         return _Partition(self, _SHORT_LIST).run(_Part(codes, best.bound, best), again)[0]
@@ -233,12 +318,12 @@ class _Finder:
         bound = min(bound, self.above(logprob))
         if best is not None and bound < logprob and int((codes < 0).sum()) > _MOST_BRANCHED:
             return _Best(*best, bound)
-        ends = [best, greedy(distribution, codes, deadline)]
+        ends = [best, greedy(distribution, codes, deadline, self.over)]
         best = max((end for end in ends if end is not None), key=lambda end: end[1], default=None)
         if best is None:
-            row = self._draw(codes)
+            row = np.where(self.over, self._draw(codes), codes)
             best = row, float(distribution.logprobs(row[None])[0])
-        search = Search(distribution, codes, logprob, best, self.tolerance(best[1]), deadline)
+        search = Search(distribution, codes, logprob, best, self.tolerance(best[1]), deadline, self.over, self.upper)
         search.run()
         return _Best(search.best, search.logprob, min(bound, search.bound))
 
@@ -287,18 +372,24 @@ class _Finder:
 
     def list_best(self, codes: np.ndarray, k: int, deadline: float) -> list[Mode]:
         """The k most probable assignments, or all possible ones if there are fewer."""
-        if 1 << min(int((codes < 0).sum()), 64) <= _MOST_LISTED:
+        if self.largest is not None:
+            return self._list_largest(codes, k, deadline)
+        if self._all(codes).count <= _MOST_LISTED:
             return self._list_all(codes, k)
         return _Partition(self, k).run(_Part(codes, self.highest), deadline)
 
+    def _all(self, codes: np.ndarray) -> Assignments:
+        """All assignments that agree with the codes."""
+        return Assignments.of(self.distribution.circuit, codes, np.flatnonzero(self.over))
+
     def _list_all(self, codes: np.ndarray, k: int) -> list[Mode]:
         """The k most probable assignments, by enumeration."""
-        free = np.flatnonzero(codes < 0)
-        rows = np.repeat(codes[None], 1 << len(free), axis=0)
-        rows[:, free] = np.arange(len(rows))[:, None] >> np.arange(len(free)) & 1
+        everything = self._all(codes)
+        rows = everything.rows(slice(0, everything.count))
         logs = self.distribution.logprobs(rows)
         order = np.argsort(-logs, kind="stable")[:k].tolist()
-        listed = [self.answer(_Best(rows[i], float(logs[i]), -np.inf), -np.inf) for i in order if logs[i] > -np.inf]
+        order = [i for i in order if logs[i] > -np.inf]
+        listed = self.answers(rows[order], np.full(len(order), -np.inf)) if order else []
         return [replace(one, condition=None) for one in listed]  # all were looked at
 
 

@@ -5,12 +5,14 @@ more probable than
 
     Pr(e) · min_i max(p_i, 1 − p_i)
 
-so that e is pruned if this does not exceed the probability of the best known assignment. `mode` calls this.
+so that e is pruned if this does not exceed the probability of the best known assignment. The same holds where only some
+variables are to be assigned, and the others are summed out. `mode` calls this.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 
 import numpy as np
 
@@ -20,6 +22,8 @@ from pgcc.kernels.announce import search_clock
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.marginals import marginals
 
+# Upper bounds on the log-probabilities of all completions of partial assignments, and a good completion of each.
+Upper = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 # The most partial assignments that are expanded together.
 _MOST_EXPANDED = 64
 # The most free variables with which exchanges of two variables are tried, too.
@@ -44,6 +48,10 @@ class Search:
         How much log-probabilities may differ and still count as equal.
     deadline : float
         The time at which to stop, by `search_clock`.
+    over : mask
+        The variables to be assigned; the others are summed out.
+    upper : Upper, optional
+        Further bounds.
 
     Attributes
     ----------
@@ -60,8 +68,11 @@ class Search:
         best: tuple[np.ndarray, float],
         tolerance: float,
         deadline: float,
+        over: np.ndarray,
+        upper: Upper | None = None,
     ):
         self.distribution, self.codes, self.deadline = distribution, codes, deadline
+        self.over, self.upper = over, upper
         self.best, self.logprob = best
         self.slack = budget.of_pruning(tolerance)
         self.per_row = 0.0  # the seconds that it takes to expand a partial assignment
@@ -100,14 +111,18 @@ class Search:
         """Bound partial assignments by their marginals, and branch on the least certain variable of each."""
         given = Evidence.of_codes(self.distribution.variables, codes)
         posterior = marginals(self.distribution, given)[:, : codes.shape[1]]
-        self._try((posterior > 0.5).astype(np.int8))
-        larger = np.where(codes < 0, np.maximum(posterior, 1.0 - posterior), np.inf)
+        self._try(np.where(self.over, (posterior > 0.5).astype(np.int8), codes))
+        larger = np.where((codes < 0) & self.over, np.maximum(posterior, 1.0 - posterior), np.inf)
         uncertain, rows = larger.argmin(axis=1), np.arange(len(codes))
         bounds = np.tile(logprob + np.log(larger[rows, uncertain]), 2)
         children = np.tile(codes, (2, 1))
         children[rows, uncertain], children[len(codes) + rows, uncertain] = 1, 0
         logs = self.distribution.logprobs(children)
-        whole = (children >= 0).all(axis=1)
+        if self.upper is not None:
+            above, rows = self.upper(children)
+            bounds = np.minimum(bounds, above)
+            self._try(rows)
+        whole = (children[:, self.over] >= 0).all(axis=1)
         if whole.any():
             self._try(children[whole])
             self.left_out = max(self.left_out, float(logs[whole].max()))
@@ -119,10 +134,13 @@ class Search:
         logs = self.distribution.logprobs(rows)
         top = int(logs.argmax())
         if logs[top] > self.logprob:
-            self.best, self.logprob = climb(self.distribution, self.codes, (rows[top], float(logs[top])), self.deadline)
+            start = rows[top], float(logs[top])
+            self.best, self.logprob = climb(self.distribution, self.codes, start, self.deadline, self.over)
 
 
-def greedy(distribution: Distribution, codes: np.ndarray, deadline: float) -> tuple[np.ndarray, float] | None:
+def greedy(
+    distribution: Distribution, codes: np.ndarray, deadline: float, over: np.ndarray
+) -> tuple[np.ndarray, float] | None:
     """A good assignment, by local search from two starts: the most certain variables first; and, if possible, all 0.
 
     From all 0, the best single changes add one item after another; for a DPP, this is greedy MAP inference. The result
@@ -130,35 +148,41 @@ def greedy(distribution: Distribution, codes: np.ndarray, deadline: float) -> tu
     """
     now = search_clock()
     deadline = now + _GREEDY_SHARE * (deadline - now)
-    starts = np.stack([*_most_certain_first(distribution, codes, deadline), np.maximum(codes, 0)])
+    starts = np.stack([*_most_certain_first(distribution, codes, deadline, over), np.maximum(codes, 0)])
+    starts = np.where(over, starts, codes)
     logs = distribution.logprobs(starts).tolist()
     ends = [
-        climb(distribution, codes, (row, log), deadline) for row, log in zip(starts, logs, strict=True) if log > -np.inf
+        climb(distribution, codes, (row, log), deadline, over)
+        for row, log in zip(starts, logs, strict=True)
+        if log > -np.inf
     ]
     return max(ends, key=lambda end: end[1], default=None)
 
 
-def _most_certain_first(distribution: Distribution, codes: np.ndarray, deadline: float) -> list[np.ndarray]:
+def _most_certain_first(
+    distribution: Distribution, codes: np.ndarray, deadline: float, over: np.ndarray
+) -> list[np.ndarray]:
     """The assignment found by deciding the most certain variables first; an empty list if there is no time."""
     decided = codes.copy()
-    while (decided < 0).any():
+    while (free := (decided < 0) & over).any():
         start = search_clock()
         posterior = marginals(distribution, Evidence.of_codes(distribution.variables, decided))[0, : len(codes)]
-        certainty = np.where(decided < 0, np.abs(posterior - 0.5), -1.0)
+        certainty = np.where(free, np.abs(posterior - 0.5), -1.0)
         now = certainty == 0.5  # all variables that are certain
         now[certainty.argmax()] = True
         decided[now] = posterior[now] > 0.5
         last = search_clock()
-        if last + (last - start) * int((decided < 0).sum()) > deadline and (decided < 0).any():
+        left = int(((decided < 0) & over).sum())
+        if last + (last - start) * left > deadline and left:
             return []
     return [decided]
 
 
 def climb(
-    distribution: Distribution, codes: np.ndarray, start: tuple[np.ndarray, float], deadline: float
+    distribution: Distribution, codes: np.ndarray, start: tuple[np.ndarray, float], deadline: float, over: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """Make the best change of one unobserved variable, or exchange of two, until none improves the assignment."""
-    free, (row, logprob) = np.flatnonzero(codes < 0), start
+    free, (row, logprob) = np.flatnonzero((codes < 0) & over), start
     while len(free) and search_clock() < deadline:
         near = neighbours(row, free)
         logs = distribution.logprobs(near)

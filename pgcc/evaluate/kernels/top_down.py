@@ -170,7 +170,7 @@ def walk_down(links, root, choices, sets, codes, stream, out):
         start_stream(seed, of_row, first_number + number, state)
         sample = out[number]
         for v in range(len(codes)):
-            sample[v] = codes[v]
+            sample[v] = max(codes[v], 0)  # a state that is not drawn is out
         stack[0], top = root, np.int64(live[root])
         while top > 0:
             top -= 1
