@@ -2,10 +2,11 @@
 
 Circuits that are proved to be deterministic have their modes in one pass (`evaluate.max_product`), many rows at a time,
 and the next assignments in order. Otherwise, finding the most probable assignment is NP-hard, even for DPPs. The
-structure of the circuit is exploited first (`mode_parts`); for spanning trees and arborescences the result is then
-exact. Otherwise branch and bound with marginals (`mode_search`) runs until the gap is closed or time runs out. The k
-best assignments follow by Lawler's procedure. The same search finds the most probable assignment of some variables,
-with the others summed out.
+structure of the circuit is exploited first: by the same pass, in which some sums stay sums, or, where there are
+determinants, by `mode_parts`; for spanning trees and arborescences the result is then exact. Otherwise branch and bound
+with these bounds and marginals (`mode_search`) runs until the gap is closed or time runs out. The k best assignments
+follow by Lawler's procedure. The same search finds the most probable assignment of some variables, with the others
+summed out.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from pgcc.data.evidence import Evidence, read_names
 from pgcc.errors import PgccError, brief
 from pgcc.evaluate.max_product import MaxProduct, MaxSum
 from pgcc.ir.domains import Domains
-from pgcc.ir.facts import is_monotone
 from pgcc.ir.numbers import UNIT, as_index
 from pgcc.kernels.announce import search_clock
 from pgcc.locks import cached_property
@@ -201,15 +201,16 @@ class _Finder:
 
     @cached_property
     def structure(self) -> Structure | None:
-        """The structure of the circuit, where it says something of the question."""
+        """The structure of a circuit with determinants, where it says something of the question."""
         compiled = self.distribution.compiled
-        return Structure(compiled.homogenized) if compiled.decomposable and self.over.all() else None
+        is_read = compiled.decomposable and compiled.program.has_det and self.over.all()
+        return Structure(compiled.homogenized) if is_read else None
 
     @cached_property
     def upper(self) -> Upper | None:
-        """Upper bounds for the variables that were asked about, with the others summed out."""
+        """Upper bounds, of a circuit without determinants and negative numbers."""
         compiled = self.distribution.compiled
-        if self.over.all() or not compiled.decomposable or not all(map(is_monotone, compiled.homogenized.order)):
+        if not compiled.decomposable or compiled.program.signed or compiled.program.has_det:
             return None
         sums = MaxSum(compiled.homogenized, self.over, self.largest is not None)
 
@@ -316,7 +317,7 @@ class _Finder:
         if logprob == -np.inf:
             return None
         bound = min(bound, self.above(logprob))
-        if best is not None and bound < logprob and int((codes < 0).sum()) > _MOST_BRANCHED:
+        if best is not None and self.upper is None and bound < logprob and int((codes < 0).sum()) > _MOST_BRANCHED:
             return _Best(*best, bound)
         ends = [best, greedy(distribution, codes, deadline, self.over)]
         best = max((end for end in ends if end is not None), key=lambda end: end[1], default=None)
@@ -336,21 +337,22 @@ class _Finder:
         self, codes: np.ndarray, above: float, deadline: float
     ) -> tuple[tuple[np.ndarray, float] | None, float]:
         """An assignment and an upper bound from the structure of the circuit; at worst None and the known bound."""
-        distribution, structure, now = self.distribution, self.structure, search_clock()
-        if structure is None:
+        if self.upper is not None:
+            bounds, rows = self.upper(codes[None])
+            row, bound = rows[0], float(bounds[0])
+        elif self.structure is not None:
+            now, share = search_clock(), 1.0 if self.structure.is_det else 0.5
+            until, slack = now + share * (deadline - now), budget.of_pruning(self.rtol)
+            found = by_structure(self.structure, codes, until, lambda: self._start(codes), slack)
+            if found is None:
+                return None, above
+            row, bound = found.row, float(self._divided(np.array(found.bound)))
+        else:
             return None, above
-        share = 1.0 if structure.is_det else 0.5
-        slack = budget.of_pruning(self.rtol)
-        found = by_structure(structure, codes, now + share * (deadline - now), lambda: self._start(codes), slack)
-        if found is None:
-            return None, above
-        if found.bound == -np.inf:
+        if bound == -np.inf:
             return None, -np.inf
-        log = float(distribution.logprobs(found.row[None])[0])
-        total = 0.0 if distribution.total is None else float(distribution.total.logs()[0])
-        bound = found.bound - total
-        bound += 8.0 * UNIT * (abs(found.bound) + abs(total)) - math.log1p(-budget.of_total(self.rtol))
-        return (found.row, log) if log > -np.inf else None, min(bound, above)
+        log = float(self.distribution.logprobs(row[None])[0])
+        return (row, log) if log > -np.inf else None, min(bound, above)
 
     def _logprob(self, codes: np.ndarray) -> float:
         """The log-probability of the codes."""

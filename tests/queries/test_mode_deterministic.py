@@ -336,6 +336,17 @@ def test_some_variables_of_other_circuits(seed):
         assert sorted(found.assignment) == over
 
 
+def test_a_mixture_of_products():
+    """The bound by marginals alone left a gap of a nat after five seconds."""
+    rng = np.random.default_rng(0)
+    names = pgcc.variables([f"z{i}" for i in range(60)])
+    rows = rng.random((20, 60)).tolist()
+    products = [pgcc.product([p * z + (1 - p) for p, z in zip(row, names, strict=True)]) for row in rows]
+    model = pgcc.compile(pgcc.mixture(rng.dirichlet(np.ones(20)).tolist(), products))
+    assert model._compiled.max_product is None
+    assert model.mode(time_limit=60).exact
+
+
 FILES = ["asia.uai", "jester.psdd", "mnist.psdd", "nltcs.psdd", "nltcs.clt.psdd", "plants.psdd", "random.sdd"]
 
 
