@@ -84,7 +84,9 @@ def is_deterministic(circuit: Circuit) -> bool:
     with collector_paused():
         search = CommonSupport(circuit)
         is_settled = search.below_complete_ones()
-    return all(is_settled[i] or search.excludes(i) for i in left)
+    return all(
+        is_settled[i] or search.excludes(i) for i in reversed(left)
+    )  # the largest first: others are parts of them
 
 
 def undecided_sums(flat: Flat, domains: Domains | None, among: set[str] | None = None) -> np.ndarray:
@@ -144,7 +146,9 @@ class CommonSupport:
         self.op = flat.op.tolist()
         self.below = [child[first:last] for first, last in pairwise(start)]
         self._scope_of, self._scope_bits = circuit.scopes.of, list(map(as_bits, circuit.scopes.distinct))
-        self.known: dict[frozenset[int], bool] = {}
+        # By a count, the sets with it that were shown to exclude one another; and the sets that were not.
+        self.apart: dict[int, list[frozenset[int]]] = {}
+        self.meeting: set[frozenset[int]] = set()
         self.steps = _STEPS + 10 * circuit.edges
 
     # -- supports and counts of all nodes ------------------------------------------------------------------------------
@@ -312,7 +316,8 @@ class CommonSupport:
 
     def _all_apart(self, parts: Mapping[int, Factors], looks_inside: bool, depth: int) -> bool:
         """Whether some products of factors, by their counts, exclude one another: they do if these add up to 1."""
-        if sum(parts) % self.prime == 1:
+        key, one = frozenset(parts), next(iter(parts))
+        if sum(parts) % self.prime == 1 or any(key <= others for others in self.apart.get(one, ())):
             return True
         seen = 0
         for part in parts.values():
@@ -320,15 +325,17 @@ class CommonSupport:
             if seen & support:
                 return False
             seen |= support
-        if 1 in parts:
+        if 1 in parts or key in self.meeting:
             return False
         if not looks_inside:
             literals = [part[0] for part in parts.values() if len(part) == 1 and self.op[part[0]] == Op.VAR]
             return len(literals) == len(parts) and all(self._contradict(a, b) for a, b in combinations(literals, 2))
-        key = frozenset(parts)
-        if key not in self.known:
-            self.known[key] = self._exclusive(list(parts.values()), depth + 1)
-        return self.known[key]
+        if not self._exclusive(list(parts.values()), depth + 1):
+            self.meeting.add(key)
+            return False
+        for value in parts:
+            self.apart.setdefault(value, []).append(key)
+        return True
 
     def _expanded(self, term: Factors) -> list[Factors]:
         """The terms of its largest factor, a sum or a product, each with the other factors."""
