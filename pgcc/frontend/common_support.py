@@ -45,7 +45,7 @@ _TABLE_BITS = 1 << 28  # the largest table of the supports of all nodes
 _SAMPLES = 512  # random assignments, if there are too many for a table
 _PRIME_BITS = 127
 _DEPTH, _STEPS = 150, 50_000  # of the search, which takes ten steps more for every edge
-_FEW = 16  # so many terms or fewer are compared in pairs
+_FEW = 8  # so many terms or fewer are compared in pairs
 
 
 def find_meeting_terms(circuit: Circuit) -> tuple[bool | None, Found]:

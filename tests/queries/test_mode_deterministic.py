@@ -347,6 +347,28 @@ def test_a_mixture_of_products():
     assert model.mode(time_limit=60).exact
 
 
+def exactly(names):
+    """Circuits of exactly 0, 1, … of these variables: wide decisions whose primes are not exhaustive."""
+    if len(names) == 1:
+        return [pc.neg(names[0]), pc.pos(names[0])]
+    left, right = exactly(names[: len(names) // 2]), exactly(names[len(names) // 2 :])
+    found = []
+    for j in range(len(names) + 1):
+        terms = [(1 + i) * left[i] * right[j - i] for i in range(len(left)) if 0 <= j - i < len(right)]
+        found.append(sum(terms[1:], terms[0]))
+    return found
+
+
+def test_primes_that_are_not_exhaustive():
+    circuit = exactly([f"x{i}" for i in range(24)])[9].to_pgc()
+    model = pgcc.compile(circuit)
+    assert is_deterministic(circuit)
+    found = model.mode()
+    assert found.exact
+    assert sum(found.assignment.values()) == 9
+    assert model.logprob(model.sample(3000, rng=0)).max() <= found.logprob + 1e-9
+
+
 FILES = ["asia.uai", "jester.psdd", "mnist.psdd", "nltcs.psdd", "nltcs.clt.psdd", "plants.psdd", "random.sdd"]
 
 
