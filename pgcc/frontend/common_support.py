@@ -44,7 +44,7 @@ Combine = Callable[[Iterable[int]], int]
 _TABLE_BITS = 1 << 28  # the largest table of the supports of all nodes
 _SAMPLES = 512  # random assignments, if there are too many for a table
 _PRIME_BITS = 127
-_DEPTH, _STEPS = 150, 50_000  # of the search, which takes ten steps more for every edge
+_DEPTH, _STEPS = 150, 300_000  # of the search: a few seconds at most
 _FEW = 8  # so many terms or fewer are compared in pairs
 
 
@@ -149,7 +149,7 @@ class CommonSupport:
         # By a count, the sets with it that were shown to exclude one another; and the sets that were not.
         self.apart: dict[int, list[frozenset[int]]] = {}
         self.meeting: set[frozenset[int]] = set()
-        self.steps = _STEPS + 10 * circuit.edges
+        self.steps = _STEPS
 
     # -- supports and counts of all nodes ------------------------------------------------------------------------------
 
