@@ -22,7 +22,7 @@ from pgcc.errors import FormatError
 from pgcc.exact.pencil import RATIONALS
 from pgcc.exact.tape import Layouts, make_tape, run_tape
 from pgcc.formats.logic import over_literals
-from pgcc.frontend.common_support import CommonSupport
+from pgcc.frontend.common_support import CommonSupport, is_deterministic
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import Number
@@ -144,7 +144,7 @@ class _Writer:
         self.vtree = _Vtree(circuit)
         self.of = circuit.scopes.of
         self.total = self._totals()
-        self.support = CommonSupport(circuit)
+        self.support, self.is_deterministic = CommonSupport(circuit), is_deterministic(circuit)
         self.lines: list[str] = []
         self.ids: dict[Parts, int] = {}
         self.made = 0
@@ -261,7 +261,7 @@ class _Writer:
         return "D", f"{len(elements)} {' '.join(words)}"
 
     def _check_exclusive(self, parts: Parts, elements: list[Parts]) -> None:
-        for us, vs in combinations(elements, 2):
+        for us, vs in combinations(elements, 2) if not self.is_deterministic else ():
             meeting = self.support.products_meet(us, vs)
             if meeting is not False:
                 doubt = "can both be positive" if meeting else "were not shown to exclude one another"

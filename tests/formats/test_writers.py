@@ -96,7 +96,7 @@ def test_small_probabilities_keep_their_digits(tmp_path):
 
 
 @needs_data
-@pytest.mark.parametrize("name", ["little_4var", "nltcs.clt", "asia.uai"])
+@pytest.mark.parametrize("name", ["little_4var", "nltcs.clt", "nltcs", "asia.uai"])
 def test_the_psdds_of_others(tmp_path, name):
     g = pgcc.load(CIRCUITS / f"{name}.psdd")
     found = again(g, tmp_path / "copy.psdd")
@@ -106,11 +106,14 @@ def test_the_psdds_of_others(tmp_path, name):
     np.testing.assert_allclose(theirs, ours, rtol=0, atol=1e-12)
 
 
-@needs_data
-def test_a_mixture_in_a_psdd_of_others(tmp_path):
+def test_a_mixture_in_a_psdd(tmp_path):
     """It is read, since no answer depends on it; it is not written, since it is no PSDD."""
+    path = tmp_path / "mixture.psdd"
+    path.write_text(
+        "psdd 5\nT 0 0 1 -0.1\nT 1 2 2 -0.1\nT 2 0 1 -0.7\nT 3 2 2 -0.7\nD 4 1 2 0 1 -1.203973 2 3 -0.356675\n"
+    )
     with pytest.raises(FormatError, match="the elements of a decision exclude one another in a PSDD"):
-        pgcc.save(pgcc.load(CIRCUITS / "nltcs.psdd"), tmp_path / "copy.psdd")
+        pgcc.save(pgcc.load(path), tmp_path / "copy.psdd")
 
 
 # -- what is refused, and why --------------------------------------------------------------------------------
