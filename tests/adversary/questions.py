@@ -480,6 +480,7 @@ def gradient(asking: Asking) -> None:
     found = asking.attempt("auto", lambda: pgcc.grad(asking.circuit, asking.told(codes))[node], len(node.children))
     if found is None:
         return
+    codes = asking.closed(codes)
     slopes = [weight_derivatives(asking.circuit, node, row) for row in (codes, [-1] * len(codes))]
     for value, here, all_ in zip(found, *slopes, strict=True):
         here, all_ = here / asking.table.raw(codes), all_ / asking.table.total

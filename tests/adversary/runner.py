@@ -135,6 +135,15 @@ class Asking:
         """The evidence as the circuit itself takes it: by states, if it has some."""
         return self.model.told(codes) if self.circuit.domains is not None else self.evidence(codes)
 
+    def closed(self, codes: list[int]) -> list[int]:
+        """The codes that the evidence of `told` becomes: where a state is known, its columns are.
+
+        (The derivative by a number of what only as a whole has one state depends on them.)
+        """
+        if self.circuit.domains is None:
+            return codes
+        return self.model.model._asked.read(self.model.told(codes)).codes(slice(None))[0].tolist()
+
     def can_show(self, query: dict[str, int], model: Any = None) -> bool:
         """Whether columns can show this: of a variable with states, one is in."""
         domains = self.circuit.domains
