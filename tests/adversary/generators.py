@@ -329,7 +329,10 @@ def _states_tree(pick: Picker, domains: Domains, names: list[str], decades: int,
     for _ in range(pick.between(1, 3)):
         a, b = pick.cut(names)
         gap, rest = pick.scale(decades), pick.scale(2)
-        parts = _states_tree(pick, domains, a, decades // 2, gap), _states_tree(pick, domains, b, decades // 2, shift * rest / gap)
+        parts = (
+            _states_tree(pick, domains, a, decades // 2, gap),
+            _states_tree(pick, domains, b, decades // 2, shift * rest / gap),
+        )
         terms.append(product(parts))
         weights.append(pick.number(1))
     return weighted_sum(weights, terms)
@@ -383,7 +386,9 @@ def states_signed(pick: Picker) -> Case:
     minus = Circuit(_states_tree(pick, domains, list(domains), 1), domains)
     top = max(Table.of(minus).coefficients.ravel())
     top = F(int(top.p), int(top.q)) * (1 + F(1, 2 ** pick.between(1, 100)) if pick.chance(0.7) else 1)
-    everything = [weighted_sum([1] * len(d.states), [d.leaf(i) for i in range(len(d.states))]) for d in domains.values()]
+    everything = [
+        weighted_sum([1] * len(d.states), [d.leaf(i) for i in range(len(d.states))]) for d in domains.values()
+    ]
     return _case(Circuit(weighted_sum([top, -1], [product(everything), minus.root]), domains))
 
 
