@@ -13,8 +13,8 @@ import pgcc
 from pgcc.frontend.elimination import Factor, eliminate
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domains
-from pgcc.ir.node import var, weighted_sum
 from pgcc.ir.node import product as product_node
+from pgcc.ir.node import var, weighted_sum
 from pgcc.testing import brute_force, makers
 
 # What states are called: labels that look like other things among them.

@@ -135,7 +135,7 @@ def structure(circuit: Circuit) -> Structure:
     }
     found = {name: find(circuit) for name, find in finders.items()}
     return Structure(
-        scope=tuple(filter(set(circuit.scopes.names).__contains__, circuit.variables)),
+        scope=tuple(filter(set(circuit.scopes.names).__contains__, circuit.domains or circuit.variables)),
         nodes=len(circuit.order),
         edges=circuit.edges,
         offenders={name: offender for name, (_, offender) in found.items() if offender is not None},

@@ -153,7 +153,9 @@ def _numbers(states: tuple[Label, ...], columns: tuple[str | None, ...]) -> tupl
     if all(number in (None, place) for number, place in zip(written, plain, strict=True)):
         return tuple(plain)
     unused = (number for number in range(2 * len(states)) if number not in written)
-    own = [number if number is not None and number not in written[:i] else next(unused) for i, number in enumerate(written)]
+    own = [
+        number if number is not None and number not in written[:i] else next(unused) for i, number in enumerate(written)
+    ]
     return tuple(int(number) if number == int(number) else number for number in own)
 
 

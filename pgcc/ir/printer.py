@@ -133,7 +133,9 @@ def _state_text(state: Label) -> str:
 
 def _leaves(domains: Domains) -> dict[str, str]:
     """The text of columns that are called by their state: weather=rain."""
-    shown = ((name, s, c) for name, domain in domains.items() for s, c in zip(domain.states, domain.columns, strict=True))
+    shown = (
+        (name, s, c) for name, domain in domains.items() for s, c in zip(domain.states, domain.columns, strict=True)
+    )
     return {c: f"{name_text(name)}={_state_text(s)}" for name, s, c in shown if c == f"{name}={s}"}
 
 

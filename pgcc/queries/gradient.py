@@ -13,7 +13,8 @@ from pgcc.data.evidence import Evidence
 from pgcc.errors import EvidenceError, PgccError, PrecisionError, SemanticsError, circuit_from, plural
 from pgcc.evaluate.differentiation import Differentiator, Gradients, WeightedRows
 from pgcc.evaluate.differentiation_at_points import PointDifferentiator
-from pgcc.ir.circuit import Circuit
+from pgcc.ir.blocks import has_one_state
+from pgcc.ir.circuit import Circuit, over_columns
 from pgcc.ir.facts import multiplications
 from pgcc.ir.node import Node, Op
 from pgcc.kernels.policy import tier
@@ -95,6 +96,7 @@ class GradientFunction:
             raise PgccError(
                 f"gradients are taken of a Circuit, not of {type(circuit).__name__}: {circuit_from(circuit)}"
             )
+        circuit = circuit if has_one_state(circuit) else over_columns(circuit)
         self.circuit, self.normalize = circuit, normalize
         self.parametrized: Parametrized = parametrize(circuit)
         decomposable = circuit.facts.decomposable

@@ -16,6 +16,7 @@ import numpy as np
 
 from pgcc.errors import SemanticsError
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.domains import Domains
 from pgcc.ir.facts import overlaps
 from pgcc.ir.node import Node, Op
 from pgcc.ir.scopes import members, size
@@ -150,8 +151,10 @@ def find_mixed(circuit: Circuit, program: Program) -> tuple[str | None, float]:
     >>> find_mixed(both, lower(both))
     ('w', 0.0)
     """
-    domains = circuit.domains or {}
-    blocks = {name: [domains.at[c] for c in domain.columns] for name, domain in domains.items() if domain.is_block}
+    domains = circuit.domains or Domains({})
+    blocks: dict[str, list[int]] = {}
+    for column, name in domains.unit.items():
+        blocks.setdefault(name, []).append(domains.at[column])
     with tier(2 * ROUNDS * LANES * len(program.args)):
         # The difference has twice the degree of g, and each round misses it with twice the probability.
         mixed, chance = _is_mixed(program, list(blocks.values()))

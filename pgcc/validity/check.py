@@ -91,10 +91,8 @@ def check(
     if normalize and normalized.proved and multiaffine.proved and certificate.proved and _is_long(circuit):
         normalized = replace(normalized, proof=_positive_coefficient(circuit) or normalized.proof)
     shown = total if isinstance(total, Fraction) else total.middle
-    return Report(
-        circuit, multiaffine, normalized, nonnegative, shown, certificate, float(time), rng, float(tolerance), normalize,
-        judge_states(circuit),
-    )  # fmt: skip
+    how = float(time), rng, float(tolerance), normalize
+    return Report(circuit, multiaffine, normalized, nonnegative, shown, certificate, *how, states=judge_states(circuit))
 
 
 def _check_arguments(circuit: Any, time: Any, tolerance: Any) -> None:

@@ -17,10 +17,12 @@ import numpy as np
 
 import pgcc
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.domains import Domain, Domains
 from pgcc.ir.node import ONE, Node, Op, const, det, product, rebuild, var, weighted_sum
 from pgcc.testing import makers, random_circuit, random_pc
 
 from .oracle import ByPoints, Independent, Table, minor, rational
+from .states import picked_domains
 
 F = Fraction
 Number = int | float | Fraction
@@ -308,6 +310,98 @@ def deep(pick: Picker) -> Case:
         else:
             node = weighted_sum([pick.number(), pick.number()], [product([scaled, var(name)]), node])
     return _case(node, names)
+
+
+# -- variables with states -------------------------------------------------------------------------------------------
+
+
+def _one_of(pick: Picker, domain: Domain, decades: int, shift: Number) -> Node:
+    """A sum over the states of a variable, of scale `shift`, and then up to so many decades apart."""
+    weights = [shift * pick.fraction() * pick.scale(decades) * (not pick.chance(0.1)) for _ in domain.states]
+    return weighted_sum(weights, [domain.leaf(i) for i in range(len(weights))])
+
+
+def _states_tree(pick: Picker, domains: Domains, names: list[str], decades: int, shift: Number = 1) -> Node:
+    """`_tree` over variables with states."""
+    if len(names) == 1:
+        return _one_of(pick, domains[names[0]], min(decades, 3), shift)
+    terms, weights = [], []
+    for _ in range(pick.between(1, 3)):
+        a, b = pick.cut(names)
+        gap, rest = pick.scale(decades), pick.scale(2)
+        parts = (
+            _states_tree(pick, domains, a, decades // 2, gap),
+            _states_tree(pick, domains, b, decades // 2, shift * rest / gap),
+        )
+        terms.append(product(parts))
+        weights.append(pick.number(1))
+    return weighted_sum(weights, terms)
+
+
+def states(pick: Picker) -> Case:
+    """Ordinary sums of products over variables with states: one column of each is in."""
+    domains = picked_domains(pick)
+    return _case(Circuit(_states_tree(pick, domains, list(domains), 1), domains))
+
+
+def states_scales(pick: Picker) -> Case:
+    """The same with weights across 1e±300 which compensate."""
+    domains = picked_domains(pick)
+    return _case(Circuit(_states_tree(pick, domains, list(domains), pick.of([20, 60, 180, 280])), domains))
+
+
+def states_even(pick: Picker) -> Case:
+    """Two states that are equally probable but for 1e-5 to 1e-15, beside others that are as rare."""
+    domains = picked_domains(pick)
+    factors = []
+    for domain in domains.values():
+        e = F(1, 10 ** pick.between(5, 15))
+        weights = [pick.of([F(1, 2), F(1, 2) + e, F(1, 2) - e, e, 1 - e, 1]) for _ in domain.states]
+        factors.append(weighted_sum(weights, [domain.leaf(i) for i in range(len(weights))]))
+    whole = product(factors)
+    if pick.chance(0.5):
+        whole = weighted_sum([1 - e, e], [whole, _states_tree(pick, domains, list(domains), 2)])
+    return _case(Circuit(makers.entangle(whole, pick) if pick.chance(0.2) else whole, domains))
+
+
+def states_cancelling(pick: Picker) -> Case:
+    """What is small plus W·h − W·h′, where terms of h have several states of one variable, or none."""
+    domains = picked_domains(pick, 3)
+    keep = _states_tree(pick, domains, list(domains), 2)
+    h = product([_affine(pick, name, 1) for name in domains.columns if pick.chance(0.7)] or [var(domains.columns[0])])
+    wide = F(2) ** pick.between(10, 120) * pick.fraction()
+    expanded = _expanded(Circuit(h, domains.columns))
+    return _case(Circuit(weighted_sum([1, wide, -wide], [keep, h, expanded]), domains))
+
+
+def states_entangled(pick: Picker) -> Case:
+    """Squares that cancel, over variables with states."""
+    domains = picked_domains(pick, 3)
+    return _case(Circuit(makers.entangle(_states_tree(pick, domains, list(domains), 2), pick), domains))
+
+
+def states_signed(pick: Picker) -> Case:
+    """c·Π Σ z − g with c just above the largest coefficient of g: one of them nearly or exactly cancels."""
+    domains = picked_domains(pick, 3)
+    minus = Circuit(_states_tree(pick, domains, list(domains), 1), domains)
+    top = max(Table.of(minus).coefficients.ravel())
+    top = F(int(top.p), int(top.q)) * (1 + F(1, 2 ** pick.between(1, 100)) if pick.chance(0.7) else 1)
+    everything = [
+        weighted_sum([1] * len(d.states), [d.leaf(i) for i in range(len(d.states))]) for d in domains.values()
+    ]
+    return _case(Circuit(weighted_sum([top, -1], [product(everything), minus.root]), domains))
+
+
+def states_given(pick: Picker) -> Case:
+    """What is left of variables with states when some are ruled out, or so many of them are in."""
+    domains = picked_domains(pick)
+    circuit = Circuit(_states_tree(pick, domains, list(domains), 20), domains)
+    name = pick.of(list(domains))
+    circuit = circuit.observe({name: set(pick.of([domains[name].states[:2], domains[name].states[-2:]]))})
+    names = [n for n, d in (circuit.domains or {}).items() if d.is_block]
+    if names and pick.chance(0.5):
+        circuit = circuit.observe(size=pick(2), over={n: circuit.domains[n].states[0] for n in names})
+    return _case(circuit) if circuit.domains and circuit.variables else states(pick)
 
 
 # -- determinants ----------------------------------------------------------------------------------------------------
@@ -789,6 +883,7 @@ GENERATORS: dict[str, Generator] = {
     for make in (
         *(scales, flows_order, subnormal, cancelling, nearly_zero, entangled, entangled_scales, series_floor),
         *(shared_sums, rare, near_one, probabilistic, floats, deep),
+        *(states, states_scales, states_even, states_cancelling, states_entangled, states_signed, states_given),
         *(dpp_exact, dpp_floats, dpp_features, dpp_marginal, nonsymmetric, almost_symmetric, signed_determinant),
         *(
             cancelling_columns,

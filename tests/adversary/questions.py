@@ -20,6 +20,7 @@ from pgcc.ir.node import ONE, Op, product, var, weighted_sum
 
 from .oracle import BITS, Table, ball, log, rational, weight_derivatives
 from .runner import Asking
+from .states import compiled
 
 UNIT = 2.0**-53
 LEAST_NORMAL = 2.0**-1022
@@ -139,12 +140,16 @@ def condition(asking: Asking) -> None:
     """The same from the conditioned model."""
     for codes in asking.possible[asking.pick.rng.permutation(len(asking.possible))[:2]].tolist():
         inner = asking.attempt("auto", lambda codes=codes: asking.model.condition(asking.evidence(codes)))
-        free = [i for i, c in enumerate(codes) if c < 0]
-        if inner is None or not free:
+        if inner is None:
+            continue
+        free = [i for i, c in enumerate(codes) if c < 0 and asking.table.names[i] in inner.variables]
+        if not free:
             continue
         for _ in range(3):
             fixed = [(i, asking.pick(2)) for i in free if asking.pick.chance(0.6)]
             query = {asking.table.names[i]: v for i, v in fixed}
+            if not asking.can_show(query, inner):
+                continue
             found = asking.attempt("auto", lambda query=query, inner=inner: inner.prob(query, bound=True))
             if found is not None:
                 true, about = asking.table.given(codes, *fixed), (query, asking.evidence(codes))
@@ -220,6 +225,8 @@ def counts(asking: Asking) -> None:
         ),
     }
     for label, (ask, read) in questions.items():
+        if label in ("none_of", "all_of") and not asking.can_show(dict.fromkeys(names, int(label == "all_of"))):
+            continue
         rows = asking.possible[:6]
         for codes, value in asking.attempt_rows(label, lambda rows, ask=ask: ask(asking.model, rows), rows):
             c = asking.table.counts(codes, over)
@@ -351,7 +358,9 @@ def kl(asking: Asking) -> None:
             root = product([var(names[0]), *(weighted_sum([Fraction(1, 2)] * 2, [var(n), ONE]) for n in names[1:])])
             other = pgcc.Circuit(root, names)
             table = Table.of(other)
-    model = asking.attempt("compile", lambda: pgcc.compile(other, rtol=asking.rtol))
+    if asking.circuit.domains is not None and other.domains is None:
+        return
+    model = asking.attempt("compile", lambda: compiled(other, rtol=asking.rtol))
     if model is None or table.total <= 0:
         return
     seed = asking.pick(1 << 30)
@@ -384,7 +393,7 @@ def _close_to(divergence: arb, rtol: float) -> arb:
 def mutual_information(asking: Asking) -> None:
     """To rtol·(I + √I)."""
     n = len(asking.table.names)
-    if n < 2 or not asking.table.is_distribution:
+    if n < 2 or not asking.table.is_distribution or asking.circuit.domains is not None:
         return
     for codes in asking.possible[:3].tolist():
         i, j = (int(x) for x in asking.pick.rng.permutation(n)[:2])
@@ -468,9 +477,10 @@ def gradient(asking: Asking) -> None:
         return
     node = asking.pick.of(sums)
     codes = asking.pick.of(asking.possible.tolist())
-    found = asking.attempt("auto", lambda: pgcc.grad(asking.circuit, asking.evidence(codes))[node], len(node.children))
+    found = asking.attempt("auto", lambda: pgcc.grad(asking.circuit, asking.told(codes))[node], len(node.children))
     if found is None:
         return
+    codes = asking.closed(codes)
     slopes = [weight_derivatives(asking.circuit, node, row) for row in (codes, [-1] * len(codes))]
     for value, here, all_ in zip(found, *slopes, strict=True):
         here, all_ = here / asking.table.raw(codes), all_ / asking.table.total
@@ -485,7 +495,8 @@ def gradient(asking: Asking) -> None:
 
 def emitted(asking: Asking) -> None:
     """Emitted source computes in plain float64 and certifies nothing; but ordinary monotone circuits come out right."""
-    if asking.generator not in ("probabilistic", "floats", "rare", "many_terms", "near_one", "shared_sums"):
+    ordinary = ("probabilistic", "floats", "rare", "many_terms", "near_one", "shared_sums", "states")
+    if asking.generator not in ordinary:
         return
     if not asking.circuit.facts.monotone:
         return

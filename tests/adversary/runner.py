@@ -18,6 +18,7 @@ import pgcc
 
 from .generators import GENERATORS, LARGE, Case, Picker, make
 from .oracle import BITS, Table, ball, rational
+from .states import compiled, possible_rows
 
 RTOL = 1e-9
 TINIEST = fmpq(1, 2**1074)  # half of it is what rounding to a subnormal double costs
@@ -101,11 +102,11 @@ class Asking:
 
     @cached_property
     def model(self) -> Any:
-        return pgcc.compile(self.circuit, rtol=self.rtol)
+        return compiled(self.circuit, rtol=self.rtol)
 
     @cached_property
     def raw_model(self) -> Any:
-        return pgcc.compile(self.circuit, rtol=self.rtol, normalize=False)
+        return compiled(self.circuit, rtol=self.rtol, normalize=False)
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -118,6 +119,8 @@ class Asking:
         codes[0] = -1
         codes[1::5] = np.maximum(codes[1::5], 0)
         codes[2:4] = np.where(self.pick.rng.random((2, n)) < 0.85, 1, codes[2:4])  # long series
+        if self.circuit.domains is not None:
+            codes = possible_rows(self.circuit.domains, codes)
         return np.unique(codes, axis=0).astype(np.int8)
 
     @cached_property
@@ -127,6 +130,28 @@ class Asking:
 
     def evidence(self, codes: Iterable[int]) -> dict[str, int]:
         return {name: int(c) for name, c in zip(self.table.names, codes, strict=True) if c >= 0}
+
+    def told(self, codes: Iterable[int]) -> dict[str, Any]:
+        """The evidence as the circuit itself takes it: by states, if it has some."""
+        return self.model.told(codes) if self.circuit.domains is not None else self.evidence(codes)
+
+    def closed(self, codes: list[int]) -> list[int]:
+        """The codes that the evidence of `told` becomes: where a state is known, its columns are.
+
+        (The derivative by a number of what only as a whole has one state depends on them.)
+        """
+        if self.circuit.domains is None:
+            return codes
+        return self.model.model._asked.read(self.model.told(codes)).codes(slice(None))[0].tolist()
+
+    def can_show(self, query: dict[str, int], model: Any = None) -> bool:
+        """Whether columns can show this: of a variable with states, one is in."""
+        domains = self.circuit.domains
+        if domains is None:
+            return True
+        names = self.model.columns if model is None else model.columns
+        kept = self.circuit.domains if model is None else model.domains
+        return len(possible_rows(kept, np.array([[query.get(name, -1) for name in names]], np.int8))) > 0
 
     # -- judging -----------------------------------------------------------------------------------------------------
 

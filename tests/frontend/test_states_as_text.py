@@ -17,13 +17,17 @@ from pgcc.ir.node import product, var, weighted_sum
 from pgcc.ir.printer import pgc_text
 
 label = st.one_of(
-    st.sampled_from(["yes", "no", "True", "False", "det", "variables", "in", "a=b", 'q"u', "\\", "", "{", "1", "-1", "é"]),
+    st.sampled_from(
+        ["yes", "no", "True", "False", "det", "variables", "in", "a=b", 'q"u', "\\", "", "{", "1", "-1", "é"]
+    ),
     st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=5),
     st.integers(-(10**20), 10**20),
     st.floats(allow_nan=False, allow_infinity=False),
     st.booleans(),
 )
-name = st.one_of(st.sampled_from(["n", "n1", "n2", "in", "det", "size", "w x", "w=a", "é"]), st.text("ab_=", min_size=1))
+name = st.one_of(
+    st.sampled_from(["n", "n1", "n2", "in", "det", "size", "w x", "w=a", "é"]), st.text("ab_=", min_size=1)
+)
 
 
 @st.composite
@@ -35,7 +39,9 @@ def domains(draw):
         if draw(st.integers(0, 3)) == 0:
             found[one] = Domains.plain([one])[one]
         elif draw(st.integers(0, 3)) == 0:
-            columns = tuple(f"{one}:{i}" for i in range(len(states) - 1)) + ((f"{one}:",) if draw(st.booleans()) else (None,))
+            columns = tuple(f"{one}:{i}" for i in range(len(states) - 1)) + (
+                (f"{one}:",) if draw(st.booleans()) else (None,)
+            )
             found[one] = Domain(Domain.of(one, states).states, columns)
         else:
             found[one] = Domain.of(one, states)
@@ -102,7 +108,7 @@ def test_leaves_are_named_by_state():
         ("w in {-a, 1}\n1", "expected a number, found 'a'", 8),
         ("w in {a, b}\nw=-b", "expected a number, found 'b'", 4),
         (f"w in {{{'9' * 5000}, 1}}\n1", "too long", 1),
-        (f'w in {{a{"a" * 2000}, 1}}\n1', "at most 1,000", 7),
+        (f"w in {{a{'a' * 2000}, 1}}\n1", "at most 1,000", 7),
     ],
 )
 def test_mistakes_are_shown_where_they_are(text, message, column):

@@ -99,10 +99,16 @@ def test_pairs(kind):
         axis = [(n, s) for n, s in axis if len(table.domains[n].states) > 1]
         for given in table.evidences(rng, 3, "lsm"):
             left = table.weigh(given)
-            joint = np.array([
-                [left.weigh({n: {s}}).prob({m: {r}}) * left.prob({n: {s}}) if left.prob({n: {s}}) else 0 for m, r in axis]
-                for n, s in axis
-            ], float).reshape(len(axis), len(axis))
+            joint = np.array(
+                [
+                    [
+                        left.weigh({n: {s}}).prob({m: {r}}) * left.prob({n: {s}}) if left.prob({n: {s}}) else 0
+                        for m, r in axis
+                    ]
+                    for n, s in axis
+                ],
+                float,
+            ).reshape(len(axis), len(axis))
             np.testing.assert_allclose(model.pairwise(given), joint, rtol=3 * RTOL, atol=1e-300)
             framed = model.pairwise(given, names=True)
             names = [n if table.domains[n].is_plain else f"{n}={s}" for n, s in axis]
@@ -132,7 +138,9 @@ def test_counts(kind):
             close(model.parity(given, over=over), sum(counts[1::2]))
             mean = sum(k * p for k, p in enumerate(counts))
             close(model.expected_count(given, over=over), mean)
-            close(model.moments(given, over=over).variance, sum((k - mean) ** 2 * p for k, p in enumerate(counts)), 1e-12)
+            close(
+                model.moments(given, over=over).variance, sum((k - mean) ** 2 * p for k, p in enumerate(counts)), 1e-12
+            )
             size = int(rng.integers(len(counts)))
             if over and counts[size]:
                 sized = left.of_size(over, size)
@@ -143,7 +151,10 @@ def test_counts(kind):
                     close(model.prob(event, over=over, size=size), everything.prob(event))
                     part = model.condition(given, over=over, size=size)
                     known = {n: v for n, v in sized.event(rng, "l").items() if n in part.states}
-                    close(part.prob({n: v for n, v in known.items() if v in part.states[n]}), sized.prob({n: v for n, v in known.items() if v in part.states[n]}))
+                    close(
+                        part.prob({n: v for n, v in known.items() if v in part.states[n]}),
+                        sized.prob({n: v for n, v in known.items() if v in part.states[n]}),
+                    )
 
 
 @by_kind
