@@ -53,7 +53,9 @@ class Network:
         left = list(self.factors)
         while left:
             for factor in [f for f in left if (found[:, f.scope[:-1]] >= 0).all()]:
-                upto = np.broadcast_to(factor.table[tuple(found[:, factor.scope[:-1]].T)].cumsum(-1), (count, factor.table.shape[-1]))
+                upto = np.broadcast_to(
+                    factor.table[tuple(found[:, factor.scope[:-1]].T)].cumsum(-1), (count, factor.table.shape[-1])
+                )
                 found[:, factor.scope[-1]] = (upto <= rng.random((count, 1)) * upto[:, -1:]).sum(axis=1)
                 left.remove(factor)
         return found
@@ -188,8 +190,8 @@ def measure(name: str) -> dict[str, float]:
 def run(names: Sequence[str] = NAMES) -> Iterator[Table]:
     """Networks beside pyAgrum, each in a process of its own."""
     table = Table(
-        f"Bayesian networks beside the better of pyAgrum's LazyPropagation and ShaferShenoyInference; {SEEN:.0%} of the "
-        "variables observed; CPU time, one thread; ×: pyAgrum's over pgcc's",
+        "Bayesian networks beside the better of pyAgrum's LazyPropagation and ShaferShenoyInference (×: its time over "
+        f"pgcc's); {SEEN:.0%} of the variables are observed (CPU time, one thread)",
         ["network", "edges", "compiling s", "one row ms", "pyAgrum ms", "×", f"{ROWS:,} rows s", "×",
          f"{COMPLETE:,} complete rows s", "×"],
         notes=["rows: posteriors of all variables; complete rows: log-probabilities",
