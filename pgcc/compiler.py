@@ -68,6 +68,9 @@ from pgcc.rings.values import Values
 # -- from a circuit to evaluators ------------------------------------------------------------------------------------
 
 
+_LARGE = 256  # edges per column from which on a walk down pays (`benchmarks.networks`)
+
+
 class Stage(NamedTuple):
     """A stage of the compiler: `compiled.<name>` is `make(compiled.<input>, …)`.
 
@@ -136,6 +139,8 @@ IF_DECOMPOSABLE = [
           "evaluates the program over polynomials in t of scaled numbers, with t·z_i for every variable i to count"),
     Stage("exact_counting", "exact", "pgcc.evaluate.counting_exact:CountingExact",
           "the same in balls and rationals"),
+    Stage("descent", "float64", "pgcc.evaluate.descent:find_descent",
+          "follows the one term of every sum that a complete row leaves, from the root down"),
     Stage("sampler", "float64", "pgcc.evaluate.top_down:find_top_down",
           "draws samples from the root down, by one choice at every sum"),
     Stage("max_product", "homogenized program", "pgcc.evaluate.max_product:find_max_product",
@@ -196,6 +201,7 @@ class Compiled:
     scaled: Scaled
     exact: Exact
     max_product: Any
+    descent: Any
 
     def __init__(self, circuit: Circuit, validate: bool = True):
         self.given, self.validate = circuit, validate
@@ -230,6 +236,11 @@ class Compiled:
             result = self.__dict__[stage.name] = make(*inputs)
         self.seconds[stage.name] = perf_counter() - start
         return result
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a walk from the root down, over some numbers for each column, takes far less time than all edges."""
+        return self.decomposable and self.edges > _LARGE * len(self.circuit.variables) and self.descent is not None
 
     @property
     def tested(self) -> Multiaffinity | None:
@@ -277,7 +288,7 @@ class Compiled:
     def ladder(self, method: str) -> list[Rung]:
         """The rungs that compute values: all of them by "auto", or those of one method."""
         if check_method(method) == "auto":
-            return VALUES[self.decomposable]
+            return LARGE_VALUES if self.is_large else VALUES[self.decomposable]
         if method not in methods_for(self.decomposable):
             raise PgccError(f"method {method!r} needs a decomposable circuit: this one is not")
         return BY_METHOD[method]
@@ -362,6 +373,11 @@ VALUES = {
         _BALLS,
     ],
 }
+# The same for large circuits whose sums choose by literals: a complete row visits few nodes of them.
+LARGE_VALUES = [
+    Rung("direct", "descent", "rows in which all is observed", lambda compiled, rung, rows, *_: (rows >= 0).all(axis=1)),
+    *VALUES[True],
+]
 # Pr(X_i = 1 | row) of every variable. The last rung gets what the others know, and computes only the rest.
 _ONE_BY_ONE = Rung("one by one", "one_by_one", "variables that are still uncertain",
                    run=lambda one_by_one, rows, rtol, known: one_by_one.evaluate(rows, rtol, known))
