@@ -45,6 +45,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgcc.errors import PgccError, SemanticsError
+from pgcc.evaluate.closing import closed
 from pgcc.evaluate.direct import Float64, Scaled
 from pgcc.evaluate.soft import Reweighted, SoftRows, runs_of
 from pgcc.ir.blocks import find_blocks, has_one_state
@@ -271,8 +272,8 @@ class Compiled:
         if self.blocks is None:
             return rows
         if isinstance(rows, SoftRows):
-            return SoftRows(self.blocks.closed(rows.codes), rows.likelihoods)
-        return self.blocks.closed(rows)
+            return SoftRows(closed(rows.codes, self.blocks), rows.likelihoods)
+        return closed(rows, self.blocks)
 
     # -- answers: see the ladders below ------------------------------------------------------------------------------
 
@@ -375,7 +376,8 @@ VALUES = {
 }
 # The same for large circuits whose sums choose by literals: a complete row visits few nodes of them.
 LARGE_VALUES = [
-    Rung("direct", "descent", "rows in which all is observed", lambda compiled, rung, rows, *_: (rows >= 0).all(axis=1)),
+    Rung("direct", "descent", "rows in which all is observed",
+         lambda compiled, rung, rows, *_: (rows >= 0).all(axis=1)),
     *VALUES[True],
 ]
 # Pr(X_i = 1 | row) of every variable. The last rung gets what the others know, and computes only the rest.
