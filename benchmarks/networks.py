@@ -43,11 +43,9 @@ def some_seen(network: Network, count: int, share: float = SEEN, seed: int = 1) 
 
 
 def as_asked(network: Network, rows: np.ndarray) -> np.ndarray:
-    """Rows of numbers of states, as pgcc reads numbers: 1 means yes, also where that is the first state."""
-    swapped = [v for v, domain in enumerate(network.domains.values()) if domain.affirmed == 0]
-    found = rows.copy()
-    found[:, swapped] = np.where(rows[:, swapped] < 0, -1, 1 - rows[:, swapped])
-    return found
+    """Rows of places of states as rows of the numbers that states have in arrays."""
+    columns = zip(network.domains.values(), rows.T, strict=True)
+    return np.array([np.where(column < 0, -1, np.take(one.numbers, column)) for one, column in columns]).T.copy()
 
 
 def folder() -> Path | None:
@@ -73,13 +71,13 @@ def in_agrum(network: Network) -> Any:
     return bayes
 
 
-def agrum_posteriors(engine: Any, rows: np.ndarray) -> list[list[Any]]:
-    """The posteriors of all variables, row by row."""
+def agrum_posteriors(engine: Any, rows: np.ndarray, read: Callable = id) -> list[list[Any]]:
+    """The posteriors of all variables, row by row; what is not `read` from a tensor at once is lost."""
     found = []
     for row in rows.tolist():
         engine.setEvidence({v: state for v, state in enumerate(row) if state >= 0})
         engine.makeInference()
-        found.append([engine.posterior(v) for v in range(len(row))])
+        found.append([read(engine.posterior(v)) for v in range(len(row))])
     return found
 
 
