@@ -81,7 +81,7 @@ class Stage(NamedTuple):
         The name of the stage.
     inputs : str
         Attributes of `Compiled`, separated by spaces: earlier stages, `given`, `tested`, `degree`, or the functions
-        `values`, `values_of_part` and `similar`, which evaluators may call.
+        `closed`, `values`, `values_of_part` and `similar`, which evaluators may call.
     make : function, or str
         A text "module:function" is imported when the stage runs, because not every question needs it. The result is
         None if the stage does not apply to the circuit; rungs on it are then skipped.
@@ -130,7 +130,7 @@ IF_DECOMPOSABLE = [
           "evaluates the circuit in ball arithmetic (midpoint ± radius, of any precision) and in rationals"),
     Stage("reverse", "float64 outs", "pgcc.evaluate.all_marginals:find_reverse",
           "the reverse pass: derivatives with respect to every leaf, condensed, in float64"),
-    Stage("reverse_zeros", "reverse", "pgcc.evaluate.all_marginals:find_reverse_zeros",
+    Stage("reverse_zeros", "reverse zeros closed", "pgcc.evaluate.all_marginals:find_reverse_zeros",
           "which derivatives are exactly 0, by bits"),
     Stage("scaled_reverse", "float64 reverse", "pgcc.evaluate.all_marginals:find_scaled_reverse",
           "the reverse pass over scaled numbers"),
