@@ -239,7 +239,7 @@ class Evidence:
             if self.domains is not None:
                 self._observe(codes, name, value, what, row)
                 continue
-            if isinstance(value, Mapping):
+            if type(value) is not int and isinstance(value, Mapping):  # asking an abstract class takes long
                 pair = self._likelihoods[row, column] = as_likelihoods(value, what)
                 value = -1 if min(pair) > 0.0 else int(pair[1] > 0.0)
             codes[column] = as_code(value, what)
