@@ -25,6 +25,7 @@ BENCHMARKS = {
     "escalation": "escalation",
     "determinants": "determinants",
     "marginals": "marginals",
+    "networks": "networks",
     "sampling": "sampling",
     "cardinality": "cardinality",
     "learning": "learning",

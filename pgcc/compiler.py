@@ -45,6 +45,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgcc.errors import PgccError, SemanticsError
+from pgcc.evaluate.closing import closed
 from pgcc.evaluate.direct import Float64, Scaled
 from pgcc.evaluate.soft import Reweighted, SoftRows, runs_of
 from pgcc.ir.blocks import find_blocks, has_one_state
@@ -68,6 +69,9 @@ from pgcc.rings.values import Values
 # -- from a circuit to evaluators ------------------------------------------------------------------------------------
 
 
+_LARGE = 256  # edges per column from which on a walk down pays (`benchmarks.networks`)
+
+
 class Stage(NamedTuple):
     """A stage of the compiler: `compiled.<name>` is `make(compiled.<input>, …)`.
 
@@ -77,7 +81,7 @@ class Stage(NamedTuple):
         The name of the stage.
     inputs : str
         Attributes of `Compiled`, separated by spaces: earlier stages, `given`, `tested`, `degree`, or the functions
-        `values`, `values_of_part` and `similar`, which evaluators may call.
+        `closed`, `values`, `values_of_part` and `similar`, which evaluators may call.
     make : function, or str
         A text "module:function" is imported when the stage runs, because not every question needs it. The result is
         None if the stage does not apply to the circuit; rungs on it are then skipped.
@@ -126,7 +130,7 @@ IF_DECOMPOSABLE = [
           "evaluates the circuit in ball arithmetic (midpoint ± radius, of any precision) and in rationals"),
     Stage("reverse", "float64 outs", "pgcc.evaluate.all_marginals:find_reverse",
           "the reverse pass: derivatives with respect to every leaf, condensed, in float64"),
-    Stage("reverse_zeros", "reverse", "pgcc.evaluate.all_marginals:find_reverse_zeros",
+    Stage("reverse_zeros", "reverse zeros closed", "pgcc.evaluate.all_marginals:find_reverse_zeros",
           "which derivatives are exactly 0, by bits"),
     Stage("scaled_reverse", "float64 reverse", "pgcc.evaluate.all_marginals:find_scaled_reverse",
           "the reverse pass over scaled numbers"),
@@ -136,6 +140,8 @@ IF_DECOMPOSABLE = [
           "evaluates the program over polynomials in t of scaled numbers, with t·z_i for every variable i to count"),
     Stage("exact_counting", "exact", "pgcc.evaluate.counting_exact:CountingExact",
           "the same in balls and rationals"),
+    Stage("descent", "float64", "pgcc.evaluate.descent:find_descent",
+          "follows the one term of every sum that a complete row leaves, from the root down"),
     Stage("sampler", "float64", "pgcc.evaluate.top_down:find_top_down",
           "draws samples from the root down, by one choice at every sum"),
     Stage("max_product", "homogenized program", "pgcc.evaluate.max_product:find_max_product",
@@ -196,6 +202,7 @@ class Compiled:
     scaled: Scaled
     exact: Exact
     max_product: Any
+    descent: Any
 
     def __init__(self, circuit: Circuit, validate: bool = True):
         self.given, self.validate = circuit, validate
@@ -232,6 +239,11 @@ class Compiled:
         return result
 
     @property
+    def is_large(self) -> bool:
+        """Whether a walk from the root down, over some numbers for each column, takes far less time than all edges."""
+        return self.decomposable and self.edges > _LARGE * len(self.circuit.variables) and self.descent is not None
+
+    @property
     def tested(self) -> Multiaffinity | None:
         """`squares`, where that test is needed and wanted: None if decomposable, or if `validate` is False."""
         return self.squares if self.validate and not self.decomposable else None
@@ -260,8 +272,8 @@ class Compiled:
         if self.blocks is None:
             return rows
         if isinstance(rows, SoftRows):
-            return SoftRows(self.blocks.closed(rows.codes), rows.likelihoods)
-        return self.blocks.closed(rows)
+            return SoftRows(closed(rows.codes, self.blocks), rows.likelihoods)
+        return closed(rows, self.blocks)
 
     # -- answers: see the ladders below ------------------------------------------------------------------------------
 
@@ -277,7 +289,7 @@ class Compiled:
     def ladder(self, method: str) -> list[Rung]:
         """The rungs that compute values: all of them by "auto", or those of one method."""
         if check_method(method) == "auto":
-            return VALUES[self.decomposable]
+            return LARGE_VALUES if self.is_large else VALUES[self.decomposable]
         if method not in methods_for(self.decomposable):
             raise PgccError(f"method {method!r} needs a decomposable circuit: this one is not")
         return BY_METHOD[method]
@@ -362,6 +374,12 @@ VALUES = {
         _BALLS,
     ],
 }
+# The same for large circuits whose sums choose by literals: a complete row visits few nodes of them.
+LARGE_VALUES = [
+    Rung("direct", "descent", "rows in which all is observed",
+         lambda compiled, rung, rows, *_: (rows >= 0).all(axis=1)),
+    *VALUES[True],
+]
 # Pr(X_i = 1 | row) of every variable. The last rung gets what the others know, and computes only the rest.
 _ONE_BY_ONE = Rung("one by one", "one_by_one", "variables that are still uncertain",
                    run=lambda one_by_one, rows, rtol, known: one_by_one.evaluate(rows, rtol, known))

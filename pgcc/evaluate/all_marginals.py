@@ -24,7 +24,7 @@ from pgcc.rings.float64.loop import Loop
 from pgcc.rings.kernels.scaled import RADIX
 from pgcc.rings.posteriors import Posteriors, read_posteriors, shares
 from pgcc.rings.values import Values
-from pgcc.rings.zeros import Zeros
+from pgcc.rings.zeros import ReverseZeros, Zeros
 
 # Rows per block. With fewer, more values stay in the cache; with more, decoding an instruction costs less.
 _LANES = 2 * STEP
@@ -42,7 +42,9 @@ def find_reverse(float64: Float64, outs: np.ndarray) -> Reverse | StagedMarginal
     return StagedMarginals(float64.staged)
 
 
-def find_reverse_zeros(reverse: Reverse | StagedMarginals | None) -> Zeros | None:
+def find_reverse_zeros(
+    reverse: Reverse | StagedMarginals | None, zeros: Zeros, closed: Callable[[np.ndarray], np.ndarray]
+) -> ReverseZeros | None:
     """The joint probabilities that are exactly 0; None if there are determinants, or numbers below 0.
 
     (A joint probability that is 0 makes a posterior 0 if the evidence is possible. Without negative numbers it is, if
@@ -50,7 +52,7 @@ def find_reverse_zeros(reverse: Reverse | StagedMarginals | None) -> Zeros | Non
     """
     if not isinstance(reverse, Reverse) or reverse.forward.signed:
         return None
-    return Zeros(reverse.program, result_slots(reverse.program))
+    return ReverseZeros(reverse.program, result_slots(reverse.program).tolist(), zeros, reverse.outs, closed)
 
 
 def find_scaled_reverse(float64: Float64, reverse: Reverse | StagedMarginals | None) -> ScaledReverse | None:

@@ -29,7 +29,7 @@ def bayesian_network(
     keep: Iterable[str] | None = None,
     evidence: Mapping[str, Any] | None = None,
 ) -> Circuit:
-    """A Bayesian network, compiled by variable elimination with a min-fill order.
+    """A Bayesian network, compiled by variable elimination in the best of several greedy orders.
 
     Parameters
     ----------

@@ -12,14 +12,16 @@ are not 0, the *live* ones, are ever written down.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pgcc.errors import CircuitError
-from pgcc.frontend.elimination_order import WidthError, find_order
+from pgcc.frontend.elimination_order import Order, WidthError, find_orders
 from pgcc.frontend.relations import Relation, TooManyRowsError, from_table, join, number_columns
 from pgcc.ir.circuit import Circuit, from_flat
 from pgcc.ir.domains import Domain, Domains
@@ -32,6 +34,9 @@ from pgcc.ir.numbers import ldexp
 MOST_TERMS = 1 << 22  # the most live terms of a circuit
 MOST_NUMBERS = 1 << 26  # the most live terms of what is summed out as numbers, and of one variable:
 MOST_AT_ONCE = 1 << 23
+# Eliminating a variable takes as long as so many terms; and as many terms per edge of the best circuit are worth trying
+# other orders: a tenth of the time that compiling it takes.
+_TERMS_PER_VARIABLE, _WORTH = 1000, 4
 
 # Numbers are rescaled by a power of two when the largest leaves this range; the root gets it back.
 _SMALL, _LARGE = 2.0**-100, 2.0**100
@@ -106,9 +111,14 @@ def eliminate(
     kept = free.intersection(_kept(names, keep))
     relations = [_sliced(factor, allowed, free) for factor in factors]
     relations += [Relation((v,), np.array([allowed[v]], np.int32), np.ones(len(allowed[v]))) for v in sorted(free)]
-    order = find_order(len(sizes), [one.scope for one in relations], kept)
-    flat = _Elimination(domains, relations, kept).run([v for v in order if v in free])
-    return from_flat(flat, Domains({names[v]: _restricted(domains[names[v]], allowed[v]) for v in sorted(kept)}))
+    left = [len(states) for states in allowed]
+    orders = find_orders(left, [one.scope for one in relations], kept)
+    all_live = all(len(one.weights) == math.prod([left[v] for v in one.scope]) for one in relations)
+    most = MOST_TERMS + (MOST_NUMBERS if kept < free else 0) if all_live else math.inf
+    return from_flat(
+        _smallest(orders, most, lambda: _Elimination(domains, relations, kept)),
+        Domains({names[v]: _restricted(domains[names[v]], allowed[v]) for v in sorted(kept)}),
+    )
 
 
 def _kept(names: list[str], keep: Iterable[str] | None) -> set[int]:
@@ -140,6 +150,30 @@ def _sliced(factor: Factor, allowed: Sequence[Sequence[int]], free: Collection[i
     return Relation(tuple(factor.scope[i] for i in axes), whole.states[axes][:, live], whole.weights[live])
 
 
+def _smallest(orders: Sequence[Order], most_cells: float, start: Callable[[], _Elimination]) -> Flat:
+    """The circuit with fewest edges of those that the first of these orders lead to, as many as are worth the time.
+
+    (How many terms are live, and how many of their sums are equal, is not known before they are written.)
+    """
+    best, work, most_work = None, 0, MOST_TERMS
+    for order in orders:
+        if order.cells > most_cells or work > most_work:
+            break
+        attempt = start()
+        with suppress(TooManyRowsError):
+            flat = attempt.run(list(order.neighbours))
+            best = flat if best is None or len(flat.child) < len(best.child) else best
+            most_work = min(MOST_TERMS, _WORTH * len(best.child))
+        work += attempt.terms + _TERMS_PER_VARIABLE * len(order.neighbours)
+    if best is None:
+        width = min(order.width for order in orders)
+        raise WidthError(
+            f"the induced width of the best order found is {width}: too many live terms (the limit is {MOST_TERMS:,})",
+            width,
+        )
+    return best
+
+
 # -- elimination --------------------------------------------------------------------------------------------
 
 
@@ -157,6 +191,7 @@ class _Elimination:
         self.exponent = 0  # all numbers were divided by this power of two
         self.impossible = False
         self.left = {True: MOST_TERMS, False: MOST_NUMBERS}  # live terms that may still come
+        self.terms = 0  # those that came
 
     def run(self, order: Sequence[int]) -> Flat:
         """The circuit, if the variables are eliminated in this order."""
@@ -164,7 +199,7 @@ class _Elimination:
         for relation in self.relations:
             self.deliver(relation)
         for v in order:
-            if not self.impossible:
+            if self.buckets[v] and not self.impossible:
                 self.eliminate(v)
                 self.buckets[v] = []
         return Flat.of([const(0)]) if self.impossible else self.finished()
@@ -178,14 +213,9 @@ class _Elimination:
     def eliminate(self, v: int) -> None:
         """m(s) = Σ_x W(s, x) · lit_x · Π_j m_j(s, x), over the terms that are not 0."""
         bag, kept = self.buckets[v], v in self.kept
-        try:
-            scope, states, rows = join(bag, self.sizes, min(self.left[kept], MOST_AT_ONCE))
-        except TooManyRowsError as error:
-            width = len({u for one in bag for u in one.scope}) - 1
-            limit = MOST_TERMS if kept else MOST_NUMBERS
-            message = f"the induced width of a min-fill order is at least {width}: {error} (the limit is {limit:,})"
-            raise WidthError(message, width) from None
+        scope, states, rows = join(bag, self.sizes, min(self.left[kept], MOST_AT_ONCE))
         self.left[kept] -= states.shape[1]
+        self.terms += states.shape[1]
         near = [i for i, u in enumerate(scope) if u != v]
         code, _ = number_columns(
             [states[scope.index(v)] * 0, *states[near]], [1, *(self.sizes[scope[i]] for i in near)]

@@ -282,7 +282,7 @@ def _at_once(distribution: Distribution, rtol: float, relative: bool) -> Answer 
     """What the float64 kernel writes; None if there is no such kernel for this circuit."""
     compiled, total = distribution.compiled, distribution.total
     divisor = 1.0 if total is None else total.divisor()
-    if divisor is None or not compiled.decomposable or compiled.program.has_det:
+    if divisor is None or not compiled.decomposable or compiled.program.has_det or compiled.is_large:
         return None
     # The interval of values that the ladder answers in any case.
     kernel_rtol, left_from, left_to = rtol, math.inf, math.inf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -49,17 +49,6 @@ class Zeros:
         known.mantissa[zero], known.exponent[zero], known.bound[zero] = 0.0, 0, 0.0
         return known
 
-    def settle_posteriors(self, evidence: np.ndarray, known: Posteriors) -> Posteriors:
-        """The posteriors that are `known`, and 0 where that is certain; only if nothing is negative.
-
-        The roots are the joint probabilities of each variable with the evidence, and that of the evidence.
-        """
-        zero = self.find(evidence)
-        joint, known.impossible = zero[:, :-1] & ~known.certain, zero[:, -1]
-        known.numbers[joint] = 0.0
-        known.certain |= joint | known.impossible[:, None]
-        return known
-
     def find(self, evidence: np.ndarray) -> np.ndarray:
         """Which values are certainly 0, rows × roots (a mask), for int8 rows of evidence (1, 0, −1)."""
         out, into = _packed(evidence != 1), _packed(evidence != 0)
@@ -67,6 +56,47 @@ class Zeros:
         system = self._system._replace(words=np.empty(self.program.slots, np.uint64))
         run_possible(instructions_of(self.program), system, out, into, self.roots, found)
         return np.unpackbits(found.view(np.uint8), axis=1, bitorder="little")[:, : len(evidence)].T == 0
+
+
+class ReverseZeros(Zeros):
+    """Which joint probabilities of each variable with the evidence are exactly 0; only if nothing is negative.
+
+    Parameters
+    ----------
+    program : Program
+        As `reverse` makes it. Its roots are the joint probabilities, and that of the evidence.
+    forward : Zeros
+        Which values are 0.
+    outs : int array
+        As `reverse` has them.
+    closed : function
+        Rows of evidence with all that they imply.
+    """
+
+    def __init__(
+        self, program: Program, roots: Sequence[int], forward: Zeros, outs: np.ndarray,
+        closed: Callable[[np.ndarray], np.ndarray],
+    ):  # fmt: skip
+        super().__init__(program, roots)
+        self.forward, self.outs, self.closed = forward, outs, closed
+
+    def settle_posteriors(self, evidence: np.ndarray, known: Posteriors) -> Posteriors:
+        """The posteriors that are `known`, and 0 where that is certain."""
+        row, which = np.nonzero(~known.certain)
+        count, n = len(evidence), evidence.shape[1]
+        if _words(count + len(row)) <= 2 * _words(count):  # the reverse pass has three times as many operations
+            asked = np.concatenate([evidence, evidence[row]])
+            column = np.append(np.arange(n), self.outs)[which]
+            asked[count + np.arange(len(row)), column] = which < n
+            zero = self.forward.find(self.closed(asked))[:, 0]
+            joint, known.impossible = np.zeros_like(known.certain), zero[:count]
+            joint[row, which] = zero[count:]
+        else:
+            zero = self.find(evidence)
+            joint, known.impossible = zero[:, :-1] & ~known.certain, zero[:, -1]
+        known.numbers[joint] = 0.0
+        known.certain |= joint | known.impossible[:, None]
+        return known
 
 
 def find_zeros(program: Program) -> Zeros:
@@ -79,9 +109,13 @@ def _nonzero(floats: np.ndarray, numbers: Iterable[Number]) -> np.ndarray:
     return np.where([bool(x) or n != 0 for x, n in zip(floats.tolist(), numbers, strict=True)], ALL, NONE)
 
 
+def _words(bits: int) -> int:
+    return -(-bits // WORD)
+
+
 def _packed(mask: np.ndarray) -> np.ndarray:
     """Bits of rows as words: blocks of 64 rows × columns."""
-    blocks = -(-len(mask) // WORD)
+    blocks = _words(len(mask))
     padded = np.zeros((blocks * WORD, mask.shape[1]), bool)
     padded[: len(mask)] = mask
     packed = np.packbits(padded.reshape(blocks, WORD, mask.shape[1]), axis=1, bitorder="little")

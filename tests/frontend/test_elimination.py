@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import pgcc
 from pgcc.errors import CircuitError, EvidenceError
-from pgcc.frontend.elimination import Factor, WidthError, eliminate
+from pgcc.frontend.elimination import Factor, WidthError, _Elimination, eliminate
+from pgcc.frontend.elimination_order import find_orders
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domain, Domains
 from pgcc.ir.node import Op
@@ -154,3 +155,46 @@ def test_too_many_live_terms_are_refused_with_the_width() -> None:
     with pytest.raises(WidthError, match=r"induced width .* 13: .* live terms \(the limit is") as caught:
         eliminate(domains, factors)
     assert caught.value.width == 13
+
+
+def grid(n: int, states: int, rng: np.random.Generator) -> tuple[Domains, list[Factor]]:
+    """A square of variables with random tables between neighbours."""
+    pairs = [(v, v + 1) for v in range(n * n) if v % n < n - 1] + [(v, v + n) for v in range(n * (n - 1))]
+    return Domains.of({f"v{i}": range(states) for i in range(n * n)}), [
+        Factor(pair, rng.random((states, states))) for pair in pairs
+    ]
+
+
+def test_orders_have_every_variable_and_those_that_are_summed_out_first() -> None:
+    _, factors = grid(6, 3, np.random.default_rng(0))
+    orders = find_orders([3] * 36, [factor.scope for factor in factors], set(range(0, 36, 2)))
+    assert len(orders) > 4
+    for order in orders:
+        variables = list(order.neighbours)
+        assert sorted(variables) == list(range(36))
+        assert all(v % 2 for v in variables[:18])
+        later = {v: set(variables[i:]) for i, v in enumerate(variables)}
+        assert all(set(near) <= later[v] for v, near in order.neighbours.items())
+        assert order.cells == pytest.approx(sum(3.0 ** (1 + len(near)) for near in order.neighbours.values()))
+    assert [order.cells for order in orders] == sorted(order.cells for order in orders)
+
+
+def test_the_smallest_circuit_of_several_orders_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+    run = _Elimination.run
+
+    def noted(self: _Elimination, order: Any) -> Any:
+        tried.append(len((flat := run(self, order)).child))
+        return flat
+
+    monkeypatch.setattr(_Elimination, "run", noted)
+    domains, factors = grid(6, 3, np.random.default_rng(0))
+    circuit = eliminate(domains, factors)
+    assert len(tried) > 1
+    assert len(circuit._flat.child) == min(tried)
+
+
+def test_a_dense_grid_is_refused_before_it_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Elimination, "run", None)
+    with pytest.raises(WidthError, match="too many live terms"):
+        eliminate(*grid(15, 3, np.random.default_rng(0)))

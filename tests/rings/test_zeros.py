@@ -8,11 +8,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pgcc
+from pgcc.evaluate.all_marginals import with_outs
+from pgcc.frontend.elimination import Factor, eliminate
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.domains import Domains
 from pgcc.ir.interpret import probability
+from pgcc.rings.posteriors import Posteriors
 from pgcc.testing import circuits, pcs
+from tests.frontend.test_elimination import networks
 
 TINY = "0." + "0" * 200
 
@@ -53,6 +59,26 @@ def test_posteriors_are_proved_to_be_0_if_and_only_if_they_are(pc: pgcc.pc.PC) -
             joint = row.copy()
             joint[i] = 1
             assert proved[i] == (truth(circuit, joint) == 0)
+
+
+@settings(deadline=None)
+@given(networks(most=4), st.integers(0, 2**32 - 1))
+def test_one_row_at_a_time_has_the_same_zeros(network: tuple[Domains, list[Factor]], seed: int) -> None:
+    """A few posteriors are asked about one by one, many by the reverse pass."""
+    circuit = eliminate(*network)
+    made, columns = compiled(circuit), len(circuit.variables)
+    if not columns:
+        return
+    rows = made.closed(np.random.default_rng(seed).choice([-1, -1, -1, 0, 1], (20, columns)).astype(np.int8))
+    zero = made.reverse_zeros.find(rows)
+    for row, expected in zip(rows, zero, strict=True):
+        asked = with_outs(row[None], made.outs)
+        found = made.reverse_zeros.settle_posteriors(row[None], Posteriors.of_observed(asked))
+        assert found.impossible[0] == expected[-1]
+        if not expected[-1]:
+            free = asked[0] < 0
+            np.testing.assert_array_equal(found.certain[0, free], expected[:-1][free])
+            assert not found.numbers[0, free & expected[:-1]].any()
 
 
 def chain(n: int, tiny: str) -> Circuit:

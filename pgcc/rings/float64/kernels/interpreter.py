@@ -117,7 +117,7 @@ def store4(work, at, a, b, c, d):
 
 
 @bare_kernel
-def _run_row(program, begin, end, block):
+def run_row(program, begin, end, block):
     """The same for one row, without vectors: the same operations in the same order, and so the same bits.
 
     (Half the time of a block of 32 rows, and an eighth where that many values leave the cache: `benchmarks.networks`.)
@@ -168,13 +168,10 @@ def copy_roots(work, lanes, roots, out, number):
 
 @bare_kernel
 def run_block(program, begin, end, lanes, block):
-    """Run instructions begin … end − 1, none of them a determinant, for one block of rows, or one row.
+    """Run instructions begin … end − 1, none of them a determinant, for one block of rows.
 
     program : FloatProgram. block : Block, with its codes filled in.
     """
-    if lanes == 1:
-        _run_row(program, begin, end, block)
-        return
     args, weights, work = program.args, program.weights, block.work
     for i in range(begin, end):
         kind, at = program.op[i], program.target[i] * lanes

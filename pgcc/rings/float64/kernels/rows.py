@@ -10,7 +10,7 @@ import numpy as np
 from pgcc.certify.kernels.bounds import error_line
 from pgcc.kernels.policy import inlined_kernel, kernel
 from pgcc.kernels.simd import add_up, div, fetch, if_less, load, minus, mul, muladd, splat, store
-from pgcc.rings.float64.kernels.interpreter import copy_roots, run_block
+from pgcc.rings.float64.kernels.interpreter import copy_roots, run_block, run_row
 from pgcc.rings.float64.kernels.packed_evidence import STEP, Rows, are_codes, read_block
 
 _LEAST_NORMAL = 2.0**-1022
@@ -51,7 +51,10 @@ def run_rows(program, evidence, lanes, block, roots, out):
     rows = Rows(evidence.reshape(-1).view(np.uint8), evidence.shape[1])
     for number in range(out.shape[1] // lanes):
         read_block(program, rows, number * lanes, lanes, block)
-        run_block(program, 0, len(program.op), lanes, block)
+        if lanes == 1:
+            run_row(program, 0, len(program.op), block)
+        else:
+            run_block(program, 0, len(program.op), lanes, block)
         copy_roots(block.work, lanes, roots, out, number)
 
 
@@ -74,7 +77,10 @@ def write_certified(program, evidence, lanes, block, roots, answer, numbers):
         read_block(program, rows, first, padded, block)
         fetch(numbers, first, first + here, True)
         fetch(flat, (first + lanes) * variables, min(first + 2 * lanes, count) * variables, False)
-        run_block(program, 0, len(program.op), padded, block)
+        if lanes == 1:
+            run_row(program, 0, len(program.op), block)
+        else:
+            run_block(program, 0, len(program.op), padded, block)
         certain &= certify_block(block.work, roots[0] * padded, roots[-1] * padded, here, answer, numbers, first)
     return certain
 
