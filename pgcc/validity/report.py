@@ -70,7 +70,7 @@ class Report:
 
     @property
     def witness(self) -> Any:
-        """What refutes it: a set with a negative coefficient, a squared variable, one with states, the total; or None."""
+        """What refutes it: a set with a negative coefficient, a variable that is squared or has states, the total."""
         verdicts = (self.nonnegative, self.multiaffine, self.states, self.normalized)
         return next((verdict.witness for verdict in verdicts if verdict is not None and verdict.refuted), None)
 
