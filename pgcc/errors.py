@@ -193,7 +193,7 @@ OTHER_WORDS = {
     "Model.score": "model.logprob(rows).mean()",
     "Model.partition_function": "model.prob(), of a model compiled with normalize=False",
     "Circuit.save": "pgcc.save(circuit, path)",
-    "Estimator.predict": "estimator.conditional_proba(X, column)[:, 1] > 0.5",
+    "Estimator.predict": "estimator.conditional_proba(X, column).argmax(axis=1), the number of the state",
     "Estimator.predict_proba": "estimator.conditional_proba(X, column)",
     "Estimator.save": "pgcc.learn.save(estimator, path)",
     "PC.save": "pgcc.save(pc.to_pgc(), path)",

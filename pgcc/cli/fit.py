@@ -49,7 +49,7 @@ def fit(args: argparse.Namespace) -> None:
         "model": " ".join(repr(estimator).split()),
         "file": args.output,
         "rows": len(rows),
-        "variables": rows.n,
+        "variables": len(rows.variables),
         "edges": model.circuit_.edges,
         "train": _score(model, rows),
         "validation": None if validation is None else _score(model, validation),
@@ -79,10 +79,9 @@ def _estimator(args: argparse.Namespace) -> Estimator:
 
 
 def read_data(path: str, like: Rows | None = None) -> Rows:
-    """A table of 1, 0 and ? or nothing (or an array in .npy), in pieces; - is standard input."""
-    names, labels = (None, None) if like is None else (like.names, like.labels)
-    where = table_name(path)
-    return read_rows(Csv(sys.stdin, where, names, labels=labels) if path == "-" else path, names, where, labels=labels)
+    """A table of 1, 0 and ? or nothing, or of labels (or an array in .npy), in pieces; - is standard input."""
+    names, where = None if like is None else like.names, table_name(path)
+    return read_rows(Csv(sys.stdin, where, names) if path == "-" else path, names, where)
 
 
 def _text(told: dict[str, Any]) -> str:

@@ -6,14 +6,15 @@ import os
 import re
 import stat
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import chain, islice
 from typing import IO, Any
 
 import numpy as np
 
-from pgcc.data.evidence import as_codes
+from pgcc.data.evidence import as_codes, as_states
 from pgcc.data.text import CELLS, MEANING
 from pgcc.errors import EvidenceError, FormatError, PgccError, plural
 from pgcc.formats.io import (
@@ -26,6 +27,7 @@ from pgcc.formats.io import (
     reason_of,
     separator_of,
 )
+from pgcc.ir.domains import domains_of
 from pgcc.ir.names import default_names
 
 # The most rows, and the most entries, of a table that are read at a time: they bound the memory.
@@ -33,9 +35,11 @@ _ROWS, _AT_A_TIME = 1 << 15, 1 << 20
 _CHUNK = 1 << 20  # bytes that are read at a time where the length of the file is not known
 # The largest number of variables of a model.
 MOST_COLUMNS = 1 << 20
-# What stands for 0 and what for 1 in each column that has two labels of its own.
-Labels = Mapping[str, tuple[str, str]]
+# The most different values of a column that are gathered.
+_MOST_VALUES = 1 << 12
 
+# In a table that may have labels, yes and no are labels, and no codes.
+_NUMBERS = {text: code for text, code in CELLS.items() if text not in ("yes", "no")}
 _IN_QUOTES = re.compile(r'"((?:[^"]|"")*+)"')  # an entry of CSV
 
 
@@ -44,7 +48,7 @@ def open_table(
     path: str | os.PathLike[str],
     variables: Sequence[str] | None = None,
     header: bool | None = None,
-    labels: Labels | None = None,
+    labels: bool = False,
 ) -> Iterator[Csv | Npy]:
     """The table in a file: an array if its name ends in .npy, otherwise CSV. The arguments are those of `Csv`.
 
@@ -90,14 +94,15 @@ class Csv:
     where : str
         The name of the file, for messages.
     variables : sequence of str, optional
-        All variables, in the order of the columns of `chunks`; those without a column are unobserved. By default, the
-        names in the first line, or x1, x2, … if it has none. (Blanks around a name are part of it inside quotes;
-        without quotes they are dropped, with a warning.)
+        The columns of `chunks`; those that the table lacks are unobserved. If they know the domains of variables with
+        states (`pgcc.ir.domains.Columns`), the table has labels, and a column per variable. By default, the names in
+        the first line, or x1, x2, … if it has none. (Blanks around a name are part of it inside quotes; without quotes
+        they are dropped, with a warning.)
     header : bool, optional
         Whether the first line names the columns. With None, the line itself decides: if it contains only observations,
         it is data, in the order of `variables`.
-    labels : mapping, optional
-        For columns with two labels of their own: which one is 0, and which one 1.
+    labels : bool
+        Whether yes and no are labels, so that they are refused where 1 and 0 are expected.
 
     Examples
     --------
@@ -114,7 +119,7 @@ class Csv:
         where: str,
         variables: Sequence[str] | None = None,
         header: bool | None = None,
-        labels: Labels | None = None,
+        labels: bool = False,
     ):
         self._lines, self._where = bounded_lines(lines, where, EvidenceError), where
         read: list[str] = []  # for the first row that is not blank
@@ -124,6 +129,8 @@ class Csv:
         entries = self._row(chain(list(read), recorded), skipinitialspace=True)
         written = self._row(read)  # the same with the blanks before them
         spellings = list(zip(written if len(written) == len(entries) else entries, entries, strict=True))
+        self._domains = None if variables is None else domains_of(variables)
+        variables = variables if self._domains is None else list(self._domains)
         is_data = bool(entries) and all(entry.strip().lower() in CELLS for entry in entries)
         self._before = len(read)  # lines that were read
         if variables is None and not entries:
@@ -135,7 +142,7 @@ class Csv:
         else:
             self.variables = self._names(spellings, read) if variables is None else list(variables)
             self._columns = self._find_columns(spellings)
-        self._labels = labels or {}
+        self._cells = _NUMBERS if labels else CELLS
 
     def _row(self, lines: Iterable[str], **options: bool) -> list[str]:
         """The cells of the first row that is not blank."""
@@ -177,7 +184,7 @@ class Csv:
     def chunks(self) -> Iterator[tuple[str, np.ndarray]]:
         """The place where some rows start, and these rows as int8 codes, with one column per variable."""
         step = _rows_at_a_time(self.variables)
-        while some := list(islice(self._lines, step)):
+        while self._domains is None and (some := list(islice(self._lines, step))):
             codes = _single_character_codes(some, len(self._columns), self._separator)
             if codes is None:
                 self._lines = chain(some, self._lines)
@@ -186,7 +193,7 @@ class Csv:
             self._before += len(some)
         rows = self.cells()
         while found := list(islice(rows, step)):
-            yield f"line {found[0][0]}", self._spread([self._codes(line, cells) for line, cells in found])
+            yield f"line {found[0][0]}", self._read(found)
 
     def cells(self) -> Iterator[tuple[int, list[str]]]:
         """The line and the cells of every row that is left."""
@@ -200,6 +207,21 @@ class Csv:
                 raise EvidenceError(f"{self._where}, line {line}: {count}, but the table has {width}")
             yield line, cells
 
+    def _read(self, rows: list[tuple[int, list[str]]]) -> np.ndarray:
+        """The codes of rows of cells."""
+        if self._domains is None:
+            return self._spread([self._codes(line, cells) for line, cells in rows])
+        states = np.full((len(rows), len(self.variables)), -1, np.int64)
+        for place, column in zip(self._columns, zip(*(cells for _, cells in rows), strict=True), strict=True):
+            name = self.variables[place]
+            read = str.strip if isinstance(self._domains[name].states[0], str) else _number_or_text
+            try:
+                states[:, place] = as_states(np.array([*map(read, column)], object), self._domains[name], name, 0)
+            except EvidenceError as error:
+                row, told = re.fullmatch(r"row (\d+), (.*)", str(error), re.DOTALL).groups()  # type: ignore[union-attr]
+                raise EvidenceError(f"{self._where}, line {rows[int(row)][0]}: {told}") from None
+        return self._domains.codes(states)
+
     def _spread(self, codes: np.ndarray | list[list[int]]) -> np.ndarray:
         """The codes of the columns, spread out to all variables."""
         spread = np.full((len(codes), len(self.variables)), -1, np.int8)
@@ -208,30 +230,33 @@ class Csv:
 
     def _codes(self, line: int, cells: list[str]) -> list[int]:
         try:
-            return [CELLS[cell] for cell in cells]
+            return [self._cells[cell] for cell in cells]
         except KeyError:
             return [self._code(line, cell, column) for cell, column in zip(cells, self._columns, strict=True)]
 
     def _code(self, line: int, cell: str, column: int) -> int:
-        name, text = self.variables[column], cell.strip()
-        labels = self._labels.get(name, ())
-        code = labels.index(text) if text in labels else CELLS.get(text.lower())
+        code = self._cells.get(cell.strip().lower())
         if code is None:
+            name = self.variables[column]
             raise EvidenceError(f"{self._where}, line {line}: {name!r} is {cell!r}: evidence is {MEANING}")
         return code
 
-    def values(self) -> list[set[str]]:
-        """Of the rows that are left: up to three values of every column; none where one is a code or a number."""
-        found: list[set[str]] = [set() for _ in self.variables]
-        numbers: set[int] = set()
-        for _, cells in self.cells():
-            for cell, column in zip(map(str.strip, cells), self._columns, strict=True):
-                code = CELLS.get(cell.lower())
-                if code is None and number_in(cell) is None:
-                    found[column].update([cell] if len(found[column]) < 3 else [])
-                elif code != -1:
-                    numbers.add(column)
-        return [set() if column in numbers else values for column, values in enumerate(found)]
+    def values(self) -> dict[str, set[str]]:
+        """The different values of every column, in the rows that are left; of very many, the first."""
+        found: dict[str, set[str]] = {name: set() for name in self.variables}
+        rows, step = self.cells(), _rows_at_a_time(self.variables)
+        while some := list(islice(rows, step)):
+            for place, column in zip(self._columns, zip(*(cells for _, cells in some), strict=True), strict=True):
+                values = found[self.variables[place]]
+                values.update(map(str.strip, column) if len(values) < _MOST_VALUES else ())
+        return found
+
+
+@lru_cache(_MOST_VALUES)
+def _number_or_text(cell: str) -> Any:
+    """The number that a cell holds, or else its text."""
+    number = number_in(cell.strip())
+    return cell.strip() if number is None else number
 
 
 def _recorded(lines: Iterator[str], read: list[str]) -> Iterator[str]:

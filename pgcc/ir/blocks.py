@@ -16,6 +16,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import domains_of
 from pgcc.ir.facts import find_uneven_sums, is_monotone
 from pgcc.ir.scopes import Scope, as_bits
+from pgcc.locks import cached_property
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,21 @@ class Blocks:
         shown = np.arange(len(columns)) if domains is None else domains.shown[0]
         first, block = np.unique(shown, return_index=True, return_inverse=True)[1:]
         return Blocks(first, block)
+
+    @cached_property
+    def are_columns(self) -> bool:
+        """Whether every block is a column."""
+        return len(self.first) == len(self.block)
+
+    @cached_property
+    def size(self) -> np.ndarray:
+        """For every column, how many columns its block has."""
+        return np.ones_like(self.block) if self.are_columns else np.bincount(self.block)[self.block]
+
+    @cached_property
+    def states(self) -> np.ndarray:
+        """For every column, how many states its variable has: a column alone is in or out."""
+        return np.maximum(self.size, 2)
 
     def closed(self, rows: np.ndarray) -> np.ndarray:
         """Rows of codes with all that they imply: 0 beside a 1, and nothing is possible where two are 1.

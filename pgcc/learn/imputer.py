@@ -1,4 +1,4 @@
-"""Imputer: fill missing values in tables of 0 and 1 with what a model expects there, given the rest of the row."""
+"""Imputer: fill missing values in tables with what a model expects there, given the rest of the row."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 
+from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, brief
 from pgcc.evaluate.distinct import number_rows
+from pgcc.ir.domains import Domains
 from pgcc.learn.common.estimator import Estimator, NotLearnedError, check_choice, refuse_validation_as_target, seed_of
 from pgcc.learn.trees.tree_estimators import MixtureOfTrees
 from pgcc.model import Model
@@ -21,7 +23,7 @@ Fill = Callable[[Model, np.ndarray, Any], np.ndarray]
 
 @dataclass(eq=False, repr=False)
 class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Fill missing values in tables of 0 and 1: a scikit-learn transformer for the start of a pipeline.
+    """Fill missing values in tables of 0 and 1, or of labels: a scikit-learn transformer for the start of a pipeline.
 
     A density model is fitted to the data with their gaps, which are summed out, not guessed. Every missing entry is
     then filled with what the model says about it, given everything that is known about its row.
@@ -31,10 +33,11 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     estimator : Estimator, optional
         The density model, of which a copy is fitted. By default, `MixtureOfTrees()`.
     strategy : str
-        "most_frequent": the more probable value of each entry on its own (1 if both are equally probable), which makes
+        "most_frequent": the most probable value of each entry on its own (1 if 0 is equally probable), which makes
         the fewest mistakes on average. "mode": the most probable values of all gaps of a row together, as found by
         `Model.mode`. "sample": a draw from the joint distribution of all gaps of a row, so that tables keep their
-        variety. "mean": the probability of a 1.
+        variety. "mean": the probability of a 1; not for tables of labels, for which `conditional_proba` of the
+        estimator gives the probabilities of all states.
     random_state : int, numpy Generator or RandomState, or None
         For "sample": the same number gives the same values every time.
 
@@ -63,6 +66,13 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [0., 0.]])
     >>> imputer.set_params(strategy="mean").transform([[1, np.nan]]).round(2)
     array([[1.  , 0.95]])
+
+    Labels are filled with labels:
+
+    >>> rows = [["sun", "dry"], ["rain", "wet"], ["snow", "wet"]] * 20
+    >>> Imputer(ChowLiu()).fit(rows).transform([["sun", None], [None, "dry"]])
+    array([['sun', 'dry'],
+           ['sun', 'dry']], dtype=object)
     """
 
     estimator: Estimator | None = None
@@ -76,7 +86,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix, list of rows, DataFrame or path
-            Rows of 0 and 1, with −1, NaN or None for missing values.
+            Rows of 0 and 1 or of labels, with −1, NaN or None for missing values.
         y : ignored
             Accepted for compatibility with scikit-learn.
         **options
@@ -100,15 +110,17 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         array
-            Floats, or integers if X has integers and the strategy is not "mean"; a data frame if you chose one with
-            `set_output`.
+            Floats, or integers if X has integers and the strategy is not "mean"; labels if a variable has states. A
+            data frame if you chose one with `set_output`.
         """
         if not self.__sklearn_is_fitted__():
             raise NotLearnedError.of(self)
         fitted, fill = self.estimator_, STRATEGIES[check_choice("strategy", self.strategy, STRATEGIES)]
         generator = np.random.default_rng(seed_of(self.random_state))
+        if fitted.circuit_.domains is not None and self.strategy == "mean":
+            raise PgccError("strategy='mean' is for 0 and 1: there is no mean of labels", argument="strategy")
         parts = [_filled(fitted.model_, codes, fill, generator) for codes in fitted._code_chunks(X)]
-        return np.concatenate(parts).astype(self._kind(X))
+        return np.concatenate(parts).astype(object if fitted.circuit_.domains else self._kind(X))
 
     # -- inside -------------------------------------------------------------------------------------------------
 
@@ -134,31 +146,55 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 def _filled(model: Model, codes: np.ndarray, fill: Fill, generator: np.random.Generator) -> np.ndarray:
     """Rows with their gaps filled; rows without gaps are left unchanged."""
-    values = codes.astype(np.float64)
-    gaps = np.flatnonzero((codes < 0).any(axis=1))
+    values, missing = codes.astype(np.float64), codes < 0
+    if model.circuit.domains is not None:
+        values, missing = _labels(model.circuit.domains, codes)
+    gaps = np.flatnonzero(missing.any(axis=1))
     if len(gaps):
-        values[gaps] = np.where(codes[gaps] < 0, fill(model, codes[gaps], generator), codes[gaps])
+        values[gaps] = np.where(missing[gaps], fill(model, codes[gaps], generator), values[gaps])
     return values
+
+
+def _labels(domains: Domains, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The labels of rows of codes, and where they are unknown."""
+    states, missing = domains.states_in(codes), np.zeros((len(codes), len(domains)), bool)
+    missing[:, domains.shown[0]] = codes < 0
+    columns = [np.array(domain.states, object)[states[:, v]] for v, domain in enumerate(domains.values())]
+    return np.stack(columns, axis=1), missing
+
+
+def _rows(model: Model, codes: np.ndarray) -> Evidence:
+    return Evidence.of_codes(model.circuit.variables, codes)
 
 
 def _mean(model: Model, codes: np.ndarray, generator: Any) -> np.ndarray:
     first, number = number_rows(codes)
-    return np.asarray(model.marginals(codes[first]))[number]
+    return np.asarray(model.marginals(_rows(model, codes[first])))[number]
 
 
 def _most_frequent(model: Model, codes: np.ndarray, generator: Any) -> np.ndarray:
-    return _mean(model, codes, generator) >= 0.5
+    found, domains = _mean(model, codes, generator), model.circuit.domains
+    if domains is None:
+        return found >= 0.5
+    widths = [1 if domain.is_plain else len(domain.states) if any(domain.columns) else 0 for domain in domains.values()]
+    parts = zip(domains.values(), np.split(found, np.cumsum(widths)[:-1], axis=1), strict=True)
+    best = [(d, p.argmax(axis=1) if p.shape[1] > 1 else (p.sum(axis=1) >= 0.5).astype(int)) for d, p in parts]
+    return np.stack([np.array(domain.states, object)[states] for domain, states in best], axis=1)
 
 
 def _mode(model: Model, codes: np.ndarray, generator: Any) -> np.ndarray:
     first, number = number_rows(codes)
-    names = model.circuit.variables
-    found = [[mode.assignment[name] for name in names] for mode in model.mode(codes[first])]
-    return np.array(found, np.float64)[number]
+    found = [[mode.assignment[name] for name in model.variables] for mode in model.mode(_rows(model, codes[first]))]
+    return np.array(found, np.float64 if model.circuit.domains is None else object)[number]
 
 
 def _sample(model: Model, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    return model.sample(1, codes, rng=generator)[:, 0]
+    found = model.sample(1, _rows(model, codes), rng=generator)[:, 0]
+    domains = model.circuit.domains
+    if domains is None:
+        return found
+    states = [[d.states[d.numbers.index(x)] for x in found[:, v]] for v, d in enumerate(domains.values())]
+    return np.array(states, object).T
 
 
 STRATEGIES: dict[str, Fill] = {"most_frequent": _most_frequent, "mode": _mode, "sample": _sample, "mean": _mean}

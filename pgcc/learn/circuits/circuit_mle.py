@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ from pgcc.cluster import crew
 from pgcc.errors import EvidenceError, PgccError, brief
 from pgcc.formats.npz import to_arrays
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.domains import domains_of
 from pgcc.ir.operands import check_decomposable
 from pgcc.learn.circuits.circuit_likelihood import CircuitLikelihood
 from pgcc.learn.circuits.circuit_trainers import CircuitBatches, ExpectationMaximization, FullBatch
@@ -135,15 +136,16 @@ class CircuitMLE(Estimator):
             circuit = self.circuit
             rows = read_rows(X, circuit.variables, threshold=threshold)
             self._keep_names(rows, hasattr(X, "columns"))
+            circuit = circuit if circuit.domains is not None else self._circuit_over(rows.names, named=True)
         else:
             rows = read_rows(X, threshold=threshold)
             self._keep_names(rows, has_names(X, rows))
             circuit = self._circuit_over(rows.names, named=True)
         if validation is None:
             return circuit, rows, None
-        return circuit, rows, read_rows(validation, circuit.variables, "the validation data", threshold, rows.labels)
+        return circuit, rows, read_rows(validation, circuit.variables, "the validation data", threshold)
 
-    def _circuit_over(self, columns: list[str], named: bool) -> Circuit:
+    def _circuit_over(self, columns: Sequence[str], named: bool) -> Circuit:
         """The circuit with its variables in the order of the columns; renamed to x1, x2, … if these have no names."""
         circuit = self.circuit
         if not isinstance(circuit, Circuit):
@@ -152,7 +154,11 @@ class CircuitMLE(Estimator):
                 raise PgccError(f"circuit={brief(circuit)}: CircuitMLE learns the numbers of a Circuit")
         names = circuit.variables
         if len(columns) != len(names) or (named and set(columns) != set(names)):
-            raise EvidenceError(f"the data have the columns {brief(columns)}, and the circuit {brief(list(names))}")
+            raise EvidenceError(
+                f"the data have the columns {brief(list(columns))}, and the circuit {brief(list(names))}"
+            )
+        if _shown(names) and _shown(columns) != _shown(names):
+            raise EvidenceError("the data have other states than the circuit: fit(X, states=…) says which they have")
         return Circuit(circuit.root, columns) if named else circuit.relabel(dict(zip(names, columns, strict=True)))
 
     def _trainer(self, likelihood: CircuitLikelihood, seed: int) -> tuple[Callable[[State | None], Trainer], Shapes]:
@@ -176,6 +182,12 @@ class CircuitMLE(Estimator):
             return MiniBatches(CircuitBatches(likelihood, batch), adam, rate, 0.0, self.max_iter, seed)
 
         return make_adam, Adam.shapes(len(start))
+
+
+def _shown(columns: Sequence[str]) -> dict[str | None, Any]:
+    """The state that each column shows, if it is not simply in or out."""
+    domains = (domains_of(columns) or {}).values()
+    return {c: s for d in domains if not d.is_plain for c, s in zip(d.columns, d.states, strict=True) if c}
 
 
 def _choose_optimizer(optimizer: str, likelihood: CircuitLikelihood) -> str:

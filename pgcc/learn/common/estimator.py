@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterator
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from pgcc.data.evidence import Evidence
 from pgcc.data.tables import column_names
 from pgcc.errors import EvidenceError, KnowsOtherWords, MissingPackageError, PgccError
 from pgcc.evaluate.distinct import number_rows
 from pgcc.evaluate.parallel import count_processors
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.domains import Domains
 from pgcc.learn.common.checkpoint import CheckpointPath
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.tables.packed_rows import Rows, hold_out
@@ -42,14 +43,11 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         The number of columns of the data.
     feature_names_in_ : array of str
         The names of the columns, if the data had any. (Otherwise the variables of the circuit are x1, x2, …)
-    labels_ : dict
-        By name of the column, the label that was taken for 0 and the one for 1, if there were labels.
     """
 
     circuit_: Circuit
     n_features_in_: int
     feature_names_in_: np.ndarray
-    labels_: dict[str, tuple[str, str]]
     binarize: float | None
 
     # -- fitting and scoring ------------------------------------------------------------------------------------
@@ -62,15 +60,17 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         validation: Any = None,
         checkpoint: CheckpointPath | None = None,
         cluster: Any = None,
+        states: Mapping[str, Iterable[Any]] | None = None,
     ) -> Self:
         """Learn from data.
 
         Parameters
         ----------
-        X : array, sparse matrix, list of rows, list of sets, DataFrame or path
-            Rows of 0 and 1, with −1, NaN or None for missing values, which are summed out; or sets of the names of what
-            is 1. A path names a CSV file, or an array in .npy; it is read in pieces, so it may be larger than memory.
-            A column with two labels (text) is taken as 0 and 1, with a warning that says which is which.
+        X : array, sparse matrix, list of rows, list of dicts, list of sets, DataFrame or path
+            Rows of 0 and 1 or of labels, with −1, NaN or None for missing values, which are summed out; or sets of the
+            names of what is 1. A path names a CSV file, or an array in .npy; it is read in pieces, so it may be larger
+            than memory. A column of texts or of whole numbers is a variable with states (`Circuit.domains`): the
+            categories of a pandas categorical, or else the different values in ascending order.
         y : ignored
             Accepted for compatibility with scikit-learn.
         validation : the same as X, optional
@@ -81,8 +81,20 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
             candidates. A run that was killed continues from there and ends with the same model.
         cluster : str or distributed.Client, optional
             The address of the scheduler of a Dask cluster, whose workers share the work. The result is the same.
+        states : dict, optional
+            The states of some variables, where not all of them occur in the data, or their order matters.
+
+        Examples
+        --------
+        >>> from pgcc.learn import ChowLiu
+        >>> rows = [{"weather": "sun", "wet": "no"}, {"weather": "rain", "wet": "yes"}, {"weather": "snow"}]
+        >>> model = ChowLiu().fit(rows, states={"wet": ["no", "yes"]})
+        >>> model.circuit_.domains
+        <Domains: weather in {rain, snow, sun}, wet in {no, yes}>
         """
         refuse_validation_as_target(y)
+        if states is not None:
+            X = read_rows(X, states=states)
         self._fit(X, validation, checkpoint, cluster)
         return self
 
@@ -127,20 +139,20 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
 
     def _code_chunks(self, X: Any) -> Iterator[np.ndarray]:
         """Rows over the variables of the circuit as int8 codes, in chunks."""
-        variables = self._learned().variables
+        columns, n = self._learned().variables, len(self._domains)
         shape: tuple[int, ...] = getattr(X, "shape", ())
-        if not hasattr(X, "columns") and len(shape) == 2 and shape[1] != len(variables):
+        if not hasattr(X, "columns") and len(shape) == 2 and shape[1] != n:
             raise EvidenceError(
-                f"X has {shape[1]} features, but {type(self).__name__} is expecting {len(variables)} features as input"
+                f"X has {shape[1]} features, but {type(self).__name__} is expecting {n} features as input"
             )
-        return read_chunks(X, variables, threshold=self._threshold, labels=self.__dict__.get("labels_"))[1]
+        return read_chunks(X, columns, threshold=self._threshold)[1]
 
     def _score_codes(self, codes: np.ndarray) -> np.ndarray:
         first, number = number_rows(codes)
-        return np.asarray(self.model_.logprob(codes[first]))[number]
+        return np.asarray(self.model_.logprob(Evidence.of_codes(self.circuit_.variables, codes[first])))[number]
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Draw rows from the learned distribution, as an array of 0 and 1.
+        """Draw rows from the learned distribution, as an array of 0 and 1, or of labels.
 
         Parameters
         ----------
@@ -152,7 +164,7 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         return self.model_.sample(n_samples, rng=generator_of(random_state))
 
     def conditional_proba(self, X: Any, column: str | int) -> np.ndarray:
-        """Pr(column = 0) and Pr(column = 1) given the other entries of every row, like a classifier's `predict_proba`.
+        """Pr(column = state | the other entries) for every row and state, like a classifier's `predict_proba`.
 
         Parameters
         ----------
@@ -164,8 +176,9 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
 
         Returns
         -------
-        array, rows × 2
-            Probabilities with the relative accuracy of all answers of pgcc.
+        array, rows × 2, or rows × states
+            Probabilities of 0 and 1, or of the states as `model_.states[column]` lists them, with the relative accuracy
+            of all answers of pgcc.
 
         Examples
         --------
@@ -174,26 +187,31 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         array([[0.25, 0.75],
                [0.75, 0.25]])
         """
-        j = self._column(column)
-        return np.concatenate([self._given_others(codes, j) for codes in self._code_chunks(X)])
+        name = self._column(column)
+        return np.concatenate([self._given_others(codes, name) for codes in self._code_chunks(X)])
 
-    def _given_others(self, codes: np.ndarray, j: int) -> np.ndarray:
-        given = codes.copy()
-        given[:, j] = -1
+    def _given_others(self, codes: np.ndarray, name: str) -> np.ndarray:
+        given, columns, domain = codes.copy(), self.circuit_.variables, self._domains[name]
+        given[:, [columns.index(c) for c in domain.columns if c]] = -1
         first, number = number_rows(given)
-        asked = np.full((2, codes.shape[1]), -1, np.int8)
-        asked[:, j] = 0, 1
-        both = [np.asarray(self.model_.conditional(query, given=given[first])) for query in asked]
-        return np.stack(both, axis=1)[number]
+        rows = Evidence.of_codes(columns, given[first])
+        each = [np.asarray(self.model_.conditional({name: state}, given=rows)) for state in domain.states]
+        return np.stack(each, axis=1)[number]
 
-    def _column(self, column: str | int) -> int:
-        variables = self._learned().variables
+    def _column(self, column: str | int) -> str:
+        variables = list(self._domains)
         if isinstance(column, str) and column in variables:
-            return variables.index(column)
+            return column
         if isinstance(column, (int, np.integer)) and not isinstance(column, bool) and 0 <= column < len(variables):
-            return int(column)
+            return variables[column]
         shown = ", ".join(variables[:8]) + (", …" if len(variables) > 8 else "")
         raise EvidenceError(f"column={column!r}: expected one of the variables {shown}, or its number, counted from 0")
+
+    @property
+    def _domains(self) -> Domains:
+        """The states of every variable."""
+        circuit = self._learned()
+        return circuit.domains or Domains.plain(circuit.variables)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_compiled"}
@@ -212,14 +230,11 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         return data
 
     def _keep_names(self, rows: Rows, named: bool) -> None:
-        """Remember the columns of the data, and their labels."""
-        self.n_features_in_ = rows.n
-        for name in ("feature_names_in_", "labels_"):
-            self.__dict__.pop(name, None)
+        """Remember the columns of the data."""
+        self.n_features_in_ = len(rows.variables)
+        self.__dict__.pop("feature_names_in_", None)
         if named:
-            self.feature_names_in_ = np.array(rows.names, dtype=object)
-        if rows.labels:
-            self.labels_ = rows.labels
+            self.feature_names_in_ = np.array(rows.variables, dtype=object)
 
     # -- for scikit-learn ---------------------------------------------------------------------------------------
 
@@ -237,14 +252,14 @@ def _read_both(X: Any, validation: Any, seed: int, threshold: float | None) -> D
     named = has_names(X, rows)
     if validation is None:
         train, held_out = hold_out(rows, seed)
-        return DataSplit(replace(train, labels=rows.labels), held_out, named)
+        return DataSplit(train, held_out, named)
     given = validation if named or not hasattr(validation, "columns") else validation.to_numpy()
-    return DataSplit(rows, read_rows(given, rows.names, "the validation data", threshold, rows.labels), named)
+    return DataSplit(rows, read_rows(given, rows.names, "the validation data", threshold), named)
 
 
 def has_names(X: Any, rows: Rows) -> bool:
     """Whether the columns of data have names of their own, and not x1, x2, …"""
-    return hasattr(X, "columns") or rows.names != column_names(rows.n)
+    return hasattr(X, "columns") or rows.variables != column_names(len(rows.variables))
 
 
 # -- errors -------------------------------------------------------------------------------------------------------

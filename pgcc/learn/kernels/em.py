@@ -4,7 +4,8 @@ A group is in (some variable of it is 1) with probability q = odds / (1 + odds),
 
     p(row) = Π_g (1 − q_g) · Π_{in} odds · s · Π_{uncertain} (1 + odds · s)
 
-where s is the mass of the leaf on the sets that are consistent with the row.
+where s is the mass of the leaf on the sets that are consistent with the row. Groups of variables with states, the last
+ones, have odds 0 and only the factor s, if it is known.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ def expect(table, log_weights, log_odds, logits, leaf, log_mass, scores):
                 else:
                     total += odds + log_mass[c, table.seen[seen]]
                     seen += 1
+            for j in range(seen, table.row[r + 1]):  # variables with states
+                total += log_mass[c, table.seen[j]]
             scores[c, r] = total
 
 
@@ -65,6 +68,8 @@ def maximize(table, responsibilities, prior_in, prior_code, pseudo_rows, log_odd
                     seen += 1
                 active[table.groups[j]] += part
                 of_observation[o] += part
+            for j in range(seen, table.row[r + 1]):
+                of_observation[table.seen[j]] += weight
         for o in range(len(of_observation)):
             for j in range(table.observation[o], table.observation[o + 1]):
                 count[table.codes[j]] += of_observation[o] * (leaf[c, table.codes[j]] / exp(log_mass[c, o]))

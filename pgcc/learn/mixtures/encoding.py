@@ -17,6 +17,7 @@ import numpy as np
 
 from pgcc.evaluate.distinct import number_rows
 from pgcc.learn.kernels.encoded_tables import Table
+from pgcc.learn.mixtures.partition import Exclusive
 from pgcc.learn.tables.packed_rows import BLOCK, FEW, Rows, batches, shuffled, tally, unpack
 from pgcc.locks import cached_property
 
@@ -100,6 +101,9 @@ class Grouped:
 def encode(codes: np.ndarray, groups: Sequence[Sequence[int]]) -> Encoded:
     """Encode rows: each group is out (all variables 0), in (some variable 1), or uncertain (none 1, some missing).
 
+    The group of a variable with states comes after all others. It has a code where that is known, and is never in or
+    uncertain: determinants are about the other groups.
+
     The code of a set of variables is its bit mask − 1, with the lowest bit for the first variable of the group.
 
     >>> encoded = encode(np.array([[1, 0, 0], [1, 1, 1], [0, 0, 0]], np.int8), [[0, 1], [2]])
@@ -111,8 +115,9 @@ def encode(codes: np.ndarray, groups: Sequence[Sequence[int]]) -> Encoded:
 
 
 def leaf_starts(groups: Sequence[Sequence[int]]) -> np.ndarray:
-    """The offset of the codes of every group: a leaf has one code for each non-empty set."""
-    return np.concatenate([[0], np.cumsum([(1 << len(group)) - 1 for group in groups])]).astype(np.int64)
+    """The offset of the codes of every group: a leaf has one code for each non-empty set, or for each state."""
+    sizes = [len(group) if isinstance(group, Exclusive) else (1 << len(group)) - 1 for group in groups]
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def tabulate(rows: np.ndarray, groups: Sequence[Sequence[int]]) -> Table:
@@ -123,6 +128,10 @@ def tabulate(rows: np.ndarray, groups: Sequence[Sequence[int]]) -> Table:
     state = np.full((len(rows), len(groups)), -2, np.int32)
     seen = np.full((len(rows), len(groups)), -1, np.int32)
     for g, group in enumerate(groups):
+        if isinstance(group, Exclusive):
+            numbers = observations.states(int(leaf[g]), len(group))
+            seen[:, g] = np.where((rows[:, group] == 1).any(axis=1), numbers[(rows[:, group] == 1).argmax(axis=1)], -1)
+            continue
         bits = 1 << np.arange(len(group))
         ones, unknown = (rows[:, group] == 1) @ bits, (rows[:, group] < 0) @ bits
         keys, index = np.unique(ones + (unknown << len(group)), return_inverse=True)
@@ -165,3 +174,10 @@ class _Observations:
         self.codes += [first + s - 1 for s in consistent]
         self.starts.append(len(self.codes))
         return len(self.starts) - 2
+
+    def states(self, first: int, count: int) -> np.ndarray:
+        """Add an observation of each state of a variable; return their numbers."""
+        numbers = len(self.starts) - 1 + np.arange(count)
+        self.starts += range(len(self.codes) + 1, len(self.codes) + count + 1)
+        self.codes += range(first, first + count)
+        return numbers

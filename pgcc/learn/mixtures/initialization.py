@@ -15,20 +15,26 @@ from pgcc.learn.mixtures.encoding import Encoded
 _PSEUDO_ROWS, _ITERATIONS, _NOISE = 30.0, 50, 0.3
 
 
-def start_by_em(data: Encoded, components: int, rng: np.random.Generator) -> np.ndarray:
-    """The initial parameters: EM for a mixture in which groups are independent, then noise on every kernel."""
+def start_by_em(data: Encoded, components: int, rng: np.random.Generator, in_kernel: int) -> np.ndarray:
+    """The initial parameters: EM for a mixture in which groups are independent, then noise on every kernel.
+
+    Only the first `in_kernel` groups are in the kernel. The others are variables with states: their odds, and their
+    rows and columns of the factor, are 0, where the gradient is 0, too.
+    """
     m = len(data.table.leaf) - 1
+    inside = _group_frequencies(data)
+    inside[in_kernel:] = 0.0
     log_odds, logits, weights = mixture_of_groups(
         data.table,
         data.counts,
         _random_responsibilities(data, components, rng),
-        _group_frequencies(data),
+        inside,
         prior_codes(data),
         _PSEUDO_ROWS,
         _ITERATIONS,
     )
     directions = _unit_rows(np.eye(m) + _NOISE * rng.standard_normal((components, m, m)) / np.sqrt(m))
-    factors = directions * np.exp(0.5 * log_odds)[:, :, None]
+    factors = directions * np.exp(0.5 * log_odds)[:, :, None] * (inside > 0.0)
     return np.concatenate([factors.reshape(components, -1), logits, weights[:, None]], axis=1)
 
 
@@ -63,7 +69,8 @@ def mixture_of_groups(
         Components × groups, components × codes, and one per component.
     """
     components = len(responsibilities)
-    log_odds = np.tile(np.log(prior_in / (1 - prior_in)), (components, 1))
+    with np.errstate(divide="ignore"):
+        log_odds = np.tile(np.log(prior_in / (1 - prior_in)), (components, 1))
     logits = np.tile(np.log(prior_code), (components, 1))
     leaf, log_mass = np.empty_like(logits), np.empty((components, len(table.observation) - 1))
     scores, weights = np.empty_like(responsibilities), np.ones(components)

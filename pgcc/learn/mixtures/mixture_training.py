@@ -14,6 +14,7 @@ from pgcc.learn.kernels.encoded_tables import Table
 from pgcc.learn.mixtures.encoding import Grouped
 from pgcc.learn.mixtures.initialization import prior_codes, start_by_em
 from pgcc.learn.mixtures.mixture_likelihood import MixtureLikelihood, log_likelihoods
+from pgcc.learn.mixtures.partition import Exclusive
 from pgcc.learn.mixtures.recipes import Recipe
 from pgcc.locks import cached_property
 
@@ -37,7 +38,8 @@ class MixtureProblem:
 
     def _start(self, seed: int) -> np.ndarray:
         """The initial parameters."""
-        return start_by_em(self.data.start, self.components, np.random.default_rng(seed))
+        in_kernel = sum(not isinstance(group, Exclusive) for group in self.data.groups)
+        return start_by_em(self.data.start, self.components, np.random.default_rng(seed), in_kernel)
 
     @cached_property
     def code_frequencies(self) -> np.ndarray:

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+
+from pgcc.ir.blocks import Blocks
 
 # A leaf has 2^K − 1 parameters.
 LARGEST_GROUP = 12
+
+
+class Exclusive(list):  # of columns, by number or name
+    """The group of the columns of a variable with states: exactly one of them is 1."""
+
+
+def codes_of(group: Sequence) -> list[tuple[int, ...]]:
+    """The sets of variables that a group may show, as places in it.
+
+    >>> codes_of([3, 5]), codes_of(Exclusive([3, 5, 7]))
+    ([(0,), (1,), (0, 1)], [(0,), (1,), (2,)])
+    """
+    if isinstance(group, Exclusive):
+        return [(i,) for i in range(len(group))]
+    return [tuple(i for i in range(len(group)) if bits >> i & 1) for bits in range(1, 1 << len(group))]
 
 
 def count_pairs(codes: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -29,6 +48,18 @@ def positive_dependence(pairs: np.ndarray) -> np.ndarray:
     apart = mine * mine.T
     ratio = np.divide(both, apart, out=np.ones_like(both), where=both > 0)
     return both * np.log(ratio)
+
+
+def partition_columns(weights: np.ndarray, most: int, blocks: Blocks) -> list[list[int]]:
+    """`partition_variables` of the columns that are alone, followed by the groups of the others.
+
+    >>> partition_columns(np.ones((5, 5)), 2, Blocks(np.array([0, 3, 4]), np.array([0, 0, 0, 1, 2])))
+    [[3, 4], [0, 1, 2]]
+    """
+    alone = np.flatnonzero(blocks.size == 1)
+    groups = [alone[group].tolist() for group in partition_variables(weights[np.ix_(alone, alone)], most)]
+    several = [first for first in blocks.first.tolist() if blocks.size[first] > 1]
+    return [*groups, *(Exclusive(range(first, first + int(blocks.size[first]))) for first in several)]
 
 
 def partition_variables(weights: np.ndarray, most: int) -> list[list[int]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, replace
-from functools import partial, wraps
+from functools import partial, reduce, wraps
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from pgcc.learn.common.training import Run, RunPlan, best_of, train
 from pgcc.learn.mixtures.encoding import leaf_starts
 from pgcc.learn.mixtures.mixture_likelihood import log_leaf_tables, log_weights
 from pgcc.learn.mixtures.mixture_training import MixtureProblem, make_trainer
-from pgcc.learn.mixtures.partition import LARGEST_GROUP
+from pgcc.learn.mixtures.partition import LARGEST_GROUP, Exclusive, codes_of
 from pgcc.learn.mixtures.recipes import RECIPES, Recipe
 from pgcc.passes.building import product_of, sum_of
 
@@ -35,6 +36,8 @@ class SimplePGC(Estimator):
     The variables are first partitioned greedily into groups of positively dependent variables. Each component of the
     mixture is a determinantal point process over the groups, with an arbitrary distribution over the non-empty subsets
     of each group. The likelihood is maximized by Adam. (The appendix of the paper has the details.)
+
+    A variable with three states or more is independent of all others given the component.
 
     Parameters
     ----------
@@ -151,7 +154,9 @@ class SimplePGC(Estimator):
         self.history_, self.parameters_ = _joined_history(runs), best.best["theta"]
         self.n_iter_ = best.epochs
         self.best_epoch_ = best.best_epoch + sum(run.epochs for run in runs[: runs.index(best)])
-        self.partition_ = [[names[i] for i in group] for group in groups]
+        self.partition_: list[list[str]] = [
+            (Exclusive if isinstance(group, Exclusive) else list)(names[i] for i in group) for group in groups
+        ]
         self.circuit_ = simple_pgc_circuit(self.partition_, names, leaf_starts(groups), self.parameters_)
 
     def _plan(self, seed: int) -> list[tuple[Recipe, int]]:
@@ -211,14 +216,16 @@ def simple_pgc_circuit(
     groups: Sequence[Sequence[str]], names: Sequence[str], leaf: np.ndarray, parameters: np.ndarray
 ) -> Circuit:
     """The mixture of determinantal PGCs with these parameters (see `mixture_likelihood`), as a circuit."""
-    m = len(groups)
+    m, inside = len(groups), sum(not isinstance(group, Exclusive) for group in groups)
     with collector_paused():
         monomials = [_monomials(group) for group in groups]
         tables = np.exp(log_leaf_tables(leaf, parameters[:, m * m : -1]))
-        parts = [
-            det_pgc(factor=row[: m * m].reshape(m, m), leaves=_leaves(monomials, np.split(table, leaf[1:-1])))
-            for row, table in zip(parameters, tables, strict=True)
-        ]
+        parts = []
+        for row, table in zip(parameters, tables, strict=True):
+            leaves = _leaves(monomials, np.split(table, leaf[1:-1]))
+            factor = row[: m * m].reshape(m, m)[:inside, :inside]
+            kernel = [det_pgc(factor=factor, leaves=leaves[:inside])] if inside else []
+            parts.append(reduce(mul, [*kernel, *leaves[inside:]]))
         weights = np.exp(log_weights(parameters))
         return mixture_of_learned(weights.tolist(), parts, names)
 
@@ -232,12 +239,9 @@ def _joined_history(runs: Sequence[Run]) -> dict[str, list[Any]]:
 
 
 def _monomials(group: Sequence[str]) -> list[Node]:
-    """The monomials of the non-empty subsets of a group, ordered by their bits."""
+    """The monomials of the sets that a group may show, in the order of their codes."""
     literals = [var(name) for name in group]
-    return [
-        product_of([literal for i, literal in enumerate(literals) if bits >> i & 1])
-        for bits in range(1, 1 << len(group))
-    ]
+    return [product_of([literals[i] for i in places]) for places in codes_of(group)]
 
 
 def _leaves(monomials: list[list[Node]], tables: list[np.ndarray]) -> list[Circuit]:

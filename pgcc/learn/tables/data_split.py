@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.ir.blocks import Blocks
 from pgcc.learn.mixtures.encoding import Grouped
-from pgcc.learn.mixtures.partition import count_pairs, partition_variables, positive_dependence
+from pgcc.learn.mixtures.partition import count_pairs, partition_columns, positive_dependence
 from pgcc.learn.tables.packed_rows import Rows
 from pgcc.locks import cached_property, new_lock
 
@@ -46,7 +47,7 @@ class DataSplit:
         """Training and validation data, by groups of at most `most` variables."""
         with self._lock:
             if most not in self._grouped:
-                groups = partition_variables(self._dependence, most)
+                groups = partition_columns(self._dependence, most, Blocks.of(self.rows.names))
                 self._grouped[most] = Grouped(self.rows, groups), Grouped(self.held_out, groups)
             return self._grouped[most]
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 import mmap
 import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import IO, NamedTuple, Self
 
 import numpy as np
 
 from pgcc.errors import EvidenceError, PgccError
+from pgcc.ir.domains import domains_of
 from pgcc.locks import cached_property
 
 # If the distinct rows have more than FEW entries (rows × variables), all rows are kept. BLOCK: the entries of a block.
@@ -94,14 +95,12 @@ class Rows:
 
     Attributes
     ----------
-    names : list of str
-        The names of the columns.
+    names : sequence of str
+        The names of the columns, which know the domains of variables with states (`pgcc.ir.domains.Columns`).
     packed : array
         The distinct rows in ascending order if they are few, otherwise all rows (and `where` is None).
     where : array, optional
         For every row, the index of its distinct row in `packed`.
-    labels : dict
-        What was taken for 0 and for 1 in columns with labels of their own.
 
     Examples
     --------
@@ -110,18 +109,22 @@ class Rows:
     (3, [[1, 0], [0, 1], [1, 0]], 2)
     """
 
-    names: list[str]
+    names: Sequence[str]
     packed: np.ndarray
     where: np.ndarray | None
-    labels: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.packed if self.where is None else self.where)
 
     @property
     def n(self) -> int:
-        """The number of variables."""
+        """The number of columns."""
         return len(self.names)
+
+    @property
+    def variables(self) -> list[str]:
+        """The names of the variables."""
+        return list(domains_of(self.names) or self.names)
 
     def codes(self, which: np.ndarray | list[int] | slice) -> np.ndarray:
         """The rows with these indices, as int8 codes."""
@@ -175,7 +178,7 @@ def tally(where: np.ndarray, size: int) -> np.ndarray:
     return counts
 
 
-def pack_rows(names: list[str], chunks: Iterable[np.ndarray], what: str = "the data") -> Rows:
+def pack_rows(names: Sequence[str], chunks: Iterable[np.ndarray], what: str = "the data") -> Rows:
     """Pack rows from chunks of codes; memory does not grow with the number of chunks."""
     distinct = _DistinctKeys(max(1, FEW // len(names)))
     with _GrowingArray() as growing:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from pgcc.arrays import is_frame, is_sparse
-from pgcc.data.evidence import Evidence, as_code
-from pgcc.data.tables import CELLS, Csv, Labels, column_names, open_table
+from pgcc.data.evidence import Evidence, is_missing
+from pgcc.data.tables import Csv, column_names, open_table
+from pgcc.data.text import CELLS
 from pgcc.errors import CircuitError, EvidenceError, brief, plural
+from pgcc.formats.io import number_in
+from pgcc.ir.domains import Columns, Domain, Domains, as_columns
 from pgcc.ir.names import hint
 from pgcc.ir.node import var
 from pgcc.learn.tables.packed_rows import Rows, pack_rows, slices
+
+# The most states that are found in a column; more have to be given.
+MOST_STATES = 64
+_PLAIN = Domain((0, 1), (None, "x"))
 
 
 def read_rows(
@@ -24,45 +30,51 @@ def read_rows(
     names: Sequence[str] | None = None,
     what: str = "the data",
     threshold: float | None = None,
-    labels: Labels | None = None,
+    states: Mapping[str, Iterable[Any]] | None = None,
 ) -> Rows:
     """Read data in any form.
 
     Parameters
     ----------
-    X : array, sparse matrix, list of rows, list of sets, DataFrame, path or Csv
-        Rows of 1 and 0, with −1, NaN or None for missing values; or sets of the names of what is 1. A path names a CSV
-        file (see `Csv`) or, by its extension, an array in .npy; it is read in pieces.
+    X : array, sparse matrix, list of rows, list of dicts, list of sets, DataFrame, path or Csv
+        Rows of 1 and 0, or of labels, with −1, NaN or None for missing values; or sets of the names of what is 1. A
+        path names a CSV file (see `Csv`) or, by its extension, an array in .npy; it is read in pieces.
     names : sequence of str, optional
-        The variables, for finding the columns of a DataFrame or of a CSV file whose first line has names. By default,
-        the names in the data, or x1, x2, …
+        The columns of a circuit, which know the domains of variables with states. By default, the names in the data,
+        or x1, x2, …, with the states that are found (see `find_domains`).
     what : str
         What to call the data in messages.
     threshold : float, optional
         Numbers above it count as 1, others as 0 (so that −1 is not missing; only NaN and None are).
-    labels : mapping, optional
-        The labels of columns with labels of their own. Without it, a column of exactly two other values is taken as 0
-        and 1, in ascending order, with a warning, and `Rows.labels` says so.
+    states : mapping, optional
+        The states of some variables, in the order in which they are wanted.
 
     Examples
     --------
     >>> rows = read_rows([[1, 0], [float("nan"), 1]])
     >>> rows.codes([0, 1]).tolist(), rows.names
     ([[1, 0], [-1, 1]], ['x1', 'x2'])
+    >>> rows = read_rows([{"weather": "sun", "wet": 0}, {"weather": "rain", "wet": 1}, {"weather": "snow"}])
+    >>> rows.codes([0, 1, 2]).tolist(), rows.variables
+    ([[0, 0, 1, 0], [1, 0, 0, 1], [0, 1, 0, -1]], ['weather', 'wet'])
     """
     if isinstance(X, Rows):
-        return X if names is None else _rearranged(X, list(names), what)
+        return X if names is None else _rearranged(X, names, what)
     try:
-        found, chunks = read_chunks(X, names, what, threshold, labels)
-        return replace(pack_rows(found, chunks, what), labels=dict(labels or {}))
+        if states is None:
+            return pack_rows(*read_chunks(X, names, what, threshold), what)
     except EvidenceError:
-        mine = find_labels(X, names, what) if labels is None and threshold is None else {}
-        if not mine:
+        if threshold is not None or isinstance(names, Columns) or isinstance(X, Csv) or is_sparse(X) or _is_sets(X):
             raise
-    told = ", ".join(f"{name} ({no!r} is 0, {yes!r} is 1)" for name, (no, yes) in list(mine.items())[:8])
-    more = ", …" if len(mine) > 8 else ""
-    warnings.warn(f"labels in {what} were taken for 0 and 1, in ascending order: {told}{more}", stacklevel=2)
-    return read_rows(X, names, what, labels=mine)
+        domains = find_domains(X, names, what, {})
+        if all(domain.is_plain for domain in domains.values()):
+            raise
+    else:
+        domains = find_domains(X, names, what, states)
+    columns = as_columns(domains)
+    if not columns:
+        raise EvidenceError(f"every column of {what} has a single value: there is nothing to learn")
+    return pack_rows(*read_chunks(X, columns, what), what)
 
 
 def read_chunks(
@@ -70,27 +82,26 @@ def read_chunks(
     names: Sequence[str] | None = None,
     what: str = "the data",
     threshold: float | None = None,
-    labels: Labels | None = None,
-) -> tuple[list[str], Iterator[np.ndarray]]:
+) -> tuple[Sequence[str], Iterator[np.ndarray]]:
     """The names of the columns, and the rows as int8 codes in chunks; for the arguments see `read_rows`."""
     if isinstance(X, Rows):
         return X.names, X.chunks()
     if isinstance(X, Csv):
-        return _checked(X.variables, what), _some_rows(X, what)
+        return _checked(X.variables if names is None else names, what), _some_rows(X, what)
     if isinstance(X, (str, os.PathLike)):
         if threshold is not None:
             raise EvidenceError(f"{X}: files must contain 0 and 1; binarize={threshold:g} is for arrays")
-        pieces = _read_file(X, names, labels)
+        pieces = _read_file(X, names)
         return next(pieces), pieces
     if _is_sets(X):
         return _read_sets(X, names, what)
     if hasattr(X, "__array__") and not hasattr(X, "shape"):  # objects that convert themselves to an array
         X = np.asarray(X)
-    found = _column_names(X, what) if names is None else list(names)
+    found = _checked(_column_names(X, what) if names is None else names, what)
     if is_sparse(X):
         rows = X.tocsr()
         return found, (_codes(found, rows[part].toarray(), threshold) for part in slices(X.shape[0], len(found)))
-    given = Evidence(found, coded(X, found, labels) if labels else X if threshold is None else above(X, threshold))
+    given = Evidence(found, X if threshold is None else above(X, threshold))
     if given.single or not given.rows or not found:
         raise EvidenceError(
             f"{what} are a table of rows and columns, with at least one of both. Reshape your data if they are one "
@@ -99,13 +110,13 @@ def read_chunks(
     return found, (given.chunk(part) for part in slices(given.rows, len(found)))
 
 
-def _rearranged(rows: Rows, names: list[str], what: str) -> Rows:
+def _rearranged(rows: Rows, names: Sequence[str], what: str) -> Rows:
     """Rows with their columns in the order of the names, if they have these names; otherwise unchanged."""
     if rows.n != len(names):
         raise EvidenceError(
             f"{what} have {plural(rows.n, 'column')}: one for each of the {len(names)} variables is needed"
         )
-    if rows.names == names or set(rows.names) != set(names):
+    if list(rows.names) == list(names) or set(rows.names) != set(names):
         return rows
     columns = [rows.names.index(name) for name in names]
     return pack_rows(names, (codes[:, columns] for codes in rows.chunks()), what)
@@ -119,11 +130,13 @@ def _column_names(X: Any, what: str) -> list[str]:
         unnamed = [name for name in X.columns if not isinstance(name, str)]
         if unnamed:
             raise EvidenceError(f"column {unnamed[0]!r} of {what} has no name that is text")
-        return _checked(list(X.columns), what)
+        return list(X.columns)
+    if isinstance(X, Sequence) and X and all(isinstance(row, Mapping) for row in X):
+        return list(dict.fromkeys(name for row in X for name in row))
     return column_names(_width(X, what))
 
 
-def _checked(names: list[str], what: str) -> list[str]:
+def _checked(names: Sequence[str], what: str) -> Sequence[str]:
     """Check that these can be names of variables, before any work is done."""
     for i, name in enumerate(names):
         try:
@@ -159,7 +172,7 @@ def _width(X: Any, what: str) -> int:
 # -- sparse matrices, and numbers that become 0 and 1 -----------------------------------------------------------
 
 
-def _codes(names: list[str], table: np.ndarray, threshold: float | None) -> np.ndarray:
+def _codes(names: Sequence[str], table: np.ndarray, threshold: float | None) -> np.ndarray:
     return Evidence(names, table if threshold is None else above(table, threshold)).chunk(slice(None))
 
 
@@ -196,7 +209,7 @@ def _is_sets(X: Any) -> bool:
     return isinstance(X, Sequence) and len(X) > 0 and all(isinstance(row, Set) for row in X)
 
 
-def _read_sets(X: Sequence[Set], names: Sequence[str] | None, what: str) -> tuple[list[str], Iterator[np.ndarray]]:
+def _read_sets(X: Sequence[Set], names: Sequence[str] | None, what: str) -> tuple[Sequence[str], Iterator[np.ndarray]]:
     unnamed = next((name for row in X for name in row if not isinstance(name, str)), None)
     if unnamed is not None:
         raise EvidenceError(f"{what} are sets, and {unnamed!r} in one of them is no name: names are text")
@@ -220,85 +233,93 @@ def _read_sets(X: Sequence[Set], names: Sequence[str] | None, what: str) -> tupl
 # -- labels -----------------------------------------------------------------------------------------------------
 
 
-def find_labels(X: Any, names: Sequence[str] | None, what: str = "the data") -> dict[str, tuple[str, str]]:
-    """The two labels, in ascending order, of every column that has text other than 0 and 1 (or yes and no).
+def find_domains(X: Any, names: Sequence[str] | None, what: str, states: Mapping[str, Iterable[Any]]) -> Domains:
+    """The states of every variable of a table of labels: those that are given, or else those that occur, in ascending
+    order, or in that of the categories of a pandas categorical. A column of 0 and 1 is plain.
 
-    >>> find_labels([["red", 1], ["blue", 0], [None, 1]], None)
-    {'x1': ('blue', 'red')}
+    >>> find_domains([["red", 1], ["blue", 0], [None, 1], ["green", None]], None, "the data", {})
+    <Domains: x1 in {blue, green, red}, x2 in {0, 1}>
     """
-    numbers = getattr(getattr(X, "dtype", None), "kind", "O") not in "OUT"
-    if numbers or isinstance(X, Csv) or is_sparse(X) or _is_sets(X):
-        return {}
-    if isinstance(X, (str, os.PathLike)):
-        with open_table(X, names) as table:
-            if not isinstance(table, Csv):
-                return {}
-            columns = dict(zip(table.variables, table.values(), strict=True))
-    else:
-        columns = {name: _values(column) for name, column in _columns(X, names, what)}
-    return {name: pair for name, values in columns.items() if (pair := _two_labels(name, values, what))}
-
-
-def _columns(X: Any, names: Sequence[str] | None, what: str) -> Iterator[tuple[str, list[Any]]]:
-    """The columns of a table in memory, with their names."""
-    if is_frame(X):
-        for name in X.columns:
-            yield name, np.asarray(X[name], dtype=object).tolist()
-        return
+    if not isinstance(states, Mapping) or not all(isinstance(labels, Iterable) for labels in states.values()):
+        raise EvidenceError(f"states={brief(states)}: expected the states of each variable, a dict of lists")
     try:
-        table = np.array(X, dtype=object)
-    except ValueError:  # lists of several depths
-        return
-    if table.ndim == 2:
-        found = _column_names(X, what) if names is None else names
-        yield from zip(found, table.T.tolist(), strict=False)
-
-
-def _values(column: list[Any]) -> set[str]:
-    """Up to three of the texts in a column; none if it has other values than texts and missing ones."""
-    found: set[str] = set()
-    for value in column:
-        if _is_missing(value):
-            continue
-        if not isinstance(value, str):
-            return set()
-        found.update([value] if len(found) < 3 else [])
+        columns = dict(_columns(X, names, what))
+    except TypeError as error:
+        raise EvidenceError(f"a column of {what} holds what is no label: {error}") from None
+    unknown = next((name for name in states if name not in columns), None)
+    if unknown is not None:
+        raise EvidenceError(f"states of {unknown!r}: {what} have no such column{hint(unknown, columns)}")
+    _checked(list(columns), what)
+    given = {name: Domain.of(name, labels) for name, labels in states.items()}
+    found = Domains({n: given.get(n) or _domain(n, v, f"column {n!r} of {what}") for n, v in columns.items()})
+    _checked(found.columns, what)
     return found
 
 
-def _two_labels(name: str, values: set[str], what: str) -> tuple[str, str] | None:
-    """The labels in a column; None if it has no text."""
-    if not values:
-        return None
-    if len(values) != 2:
-        shown = ", ".join(sorted(map(repr, values))) + (", …" if len(values) > 2 else "")
+def _columns(X: Any, names: Sequence[str] | None, what: str) -> Iterator[tuple[str, Any]]:
+    """The names of the columns of a table, with the different values of each, or its categories."""
+    if isinstance(X, (str, os.PathLike)):
+        with open_table(X, names) as table:
+            if isinstance(table, Csv):
+                yield from ((name, _cells(values)) for name, values in table.values().items())
+        return
+    found = _column_names(X, what) if names is None else names
+    if len(set(found)) < len(found):
+        twice = next(name for name in found if list(found).count(name) > 1)
+        raise EvidenceError(f"column {twice!r} of {what} occurs twice")
+    if is_frame(X):
+        for name in found:
+            categories = getattr(getattr(X[name], "cat", None), "categories", None)
+            yield name, list(X[name].unique()) if categories is None else categories
+    elif isinstance(X, Sequence) and all(isinstance(row, Mapping) for row in X):
+        yield from ((name, {row.get(name) for row in X}) for name in found)
+    else:
+        X = np.where(np.ma.getmaskarray(X), np.array(None), X.data) if isinstance(X, np.ma.MaskedArray) else X
+        array = np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
+        if array.ndim != 2:
+            raise EvidenceError(
+                f"{what} have no columns of labels: they are rows of equal length, dicts, or a DataFrame"
+            )
+        for name, column in zip(found, array.T, strict=False):
+            yield name, set(column.tolist()) if array.dtype.kind == "O" else np.unique(column).tolist()
+
+
+def _cells(texts: set[str]) -> set[Any]:
+    """The values in a column of CSV: numbers, if all are, or texts."""
+    known = {text for text in texts if not is_missing(text, _PLAIN)}
+    if {text.lower() for text in known} != {"yes", "no"} and all(text.lower() in CELLS for text in known):
+        return {0, 1}
+    numbers = {number_in(text) for text in known}
+    return known if None in numbers else numbers
+
+
+def _domain(name: str, values: Any, where: str) -> Domain:
+    """The domain of a variable with these values; see `find_domains`."""
+    if not isinstance(values, (set, list)):  # categories
+        return Domain.of(name, [value if isinstance(value, (str, int, float)) else str(value) for value in values])
+    known = {value.item() if hasattr(value, "item") else value for value in values if not is_missing(value, _PLAIN)}
+    if not all(isinstance(value, str) for value in known):
+        wrong = next((value for value in known if not isinstance(value, (int, float, Fraction))), None)
+        if wrong is not None:
+            kinds = "texts and other values" if isinstance(wrong, str) else "values that are neither texts nor numbers"
+            raise EvidenceError(
+                f"{where} has {kinds}, such as {brief(wrong)}: states={{{name!r}: […]}} gives its states"
+            )
+        if known <= {0, 1}:
+            return Domain((0, 1), (None, name))
+        broken = next((value for value in known if value % 1 != 0), None)
+        if broken is not None:
+            raise EvidenceError(
+                f"{where} has {plural(len(known), 'different value')}, such as {broken}: states are texts or whole "
+                "numbers. pandas.cut makes intervals of numbers, and binarize=… makes 0 and 1"
+            )
+        known = set(map(int, known))
+    if len(known) > MOST_STATES:
         raise EvidenceError(
-            f"column {name!r} of {what} has the values {shown}: a variable is 0 or 1, or has two labels. For others, "
-            "make a column of each value (pandas.get_dummies)"
+            f"{where} has {len(known):,} different values, and more than {MOST_STATES} are not taken for states: leave "
+            f"the column out, merge values (pandas.cut makes intervals of numbers), or give states={{{name!r}: […]}}"
         )
-    no, yes = sorted(values)
-    return no, yes
-
-
-def _is_missing(value: Any) -> bool:
-    if isinstance(value, str):
-        return CELLS.get(value.strip().lower()) == -1
-    try:
-        return as_code(value, "") < 0
-    except EvidenceError:
-        return False
-
-
-def coded(X: Any, names: Sequence[str], labels: Labels) -> Any:
-    """A table in memory with 0 and 1 for labels."""
-    columns = dict(_columns(X, names, "the data"))
-    for name, pair in labels.items():
-        for i, value in enumerate(columns.get(name, ())):
-            if isinstance(value, str):
-                if value not in pair and not _is_missing(value):
-                    raise EvidenceError(f"row {i}: {name!r} is {brief(value)}, neither {pair[0]!r} nor {pair[1]!r}")
-                columns[name][i] = pair.index(value) if value in pair else None
-    return type(X)(columns) if is_frame(X) else np.array(list(columns.values()), dtype=object).T
+    return Domain.of(name, sorted(known)) if known else Domain((0, 1), (None, name))
 
 
 # -- files --------------------------------------------------------------------------------------------------
@@ -313,8 +334,8 @@ def _some_rows(table: Any, where: str) -> Iterator[np.ndarray]:
         raise EvidenceError(f"{where} has no rows")
 
 
-def _read_file(path: Any, names: Sequence[str] | None, labels: Labels | None) -> Iterator[Any]:
+def _read_file(path: Any, names: Sequence[str] | None) -> Iterator[Any]:
     """Yields the names of the columns first, then chunks of rows."""
-    with open_table(path, names, labels=labels) as table:
-        yield _checked(table.variables, os.fspath(path))
+    with open_table(path, names, labels=names is None) as table:
+        yield _checked(table.variables if names is None else names, os.fspath(path))
         yield from _some_rows(table, os.fspath(path))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgcc.errors import CircuitError
+from pgcc.ir.blocks import Blocks
 
 
 @dataclass(frozen=True)
@@ -16,16 +17,18 @@ class PairCounts:
     Attributes
     ----------
     both : array, n × n
-        How often two variables are both 1.
+        How often two columns are both 1.
     one : array
-        How often each variable is 1.
+        How often each column is 1.
     total : float
         How many rows there are.
+    blocks : Blocks
+        The columns that show one variable. A column alone shows two states, the first of which is that it is 0.
 
     Examples
     --------
-    >>> X = np.array([[0, 0, 1], [0, 1, 1], [1, 1, 0], [1, 1, 0]])
-    >>> parents, probs = (PairCounts(X.T @ X, X.sum(axis=0), 4.0) + PairCounts.even(3, 1.0)).tree()
+    >>> X, blocks = np.array([[0, 0, 1], [0, 1, 1], [1, 1, 0], [1, 1, 0]]), Blocks.of(["a", "b", "c"])
+    >>> parents, probs = (PairCounts(X.T @ X, X.sum(axis=0), 4.0, blocks) + PairCounts.even(blocks, 1.0)).tree()
     >>> parents.tolist(), probs[2].tolist()
     ([-1, 0, 0], [0.75, 0.25])
     """
@@ -33,47 +36,71 @@ class PairCounts:
     both: np.ndarray
     one: np.ndarray
     total: float
+    blocks: Blocks
 
     @classmethod
-    def even(cls, n: int, rows: float) -> PairCounts:
-        """Laplace smoothing: this many rows for each of the four values of every pair."""
+    def even(cls, blocks: Blocks, rows: float) -> PairCounts:
+        """Laplace smoothing: four times this many rows, so many for each of the four values of two binary variables.
+
+        All states of a variable are equally frequent in them, and variables are independent.
+        """
         if not 4 * rows < np.inf:
             raise CircuitError(f"Laplace smoothing by {rows:g} rows is beyond the range of doubles")
-        return cls(np.full((n, n), rows), np.full(n, 2 * rows), 4 * rows)
+        share = 1 / blocks.states
+        return cls(4 * rows * np.outer(share, share), 4 * rows * share, 4 * rows, blocks)
 
     def spread(self, rows: float) -> PairCounts:
-        """This many rows with the same distribution, plus each of the four values once, so that none is impossible."""
-        scale = rows / (self.total + 4)
-        return PairCounts(scale * (self.both + 1), scale * (self.one + 2), rows)
+        """This many rows with the same distribution, after `even` smoothing by one, so that nothing is impossible."""
+        smoothed = self + PairCounts.even(self.blocks, 1.0)
+        scale = rows / smoothed.total
+        return PairCounts(scale * smoothed.both, scale * smoothed.one, rows, self.blocks)
 
     def __add__(self, other: PairCounts) -> PairCounts:
-        return PairCounts(self.both + other.both, self.one + other.one, self.total + other.total)
+        return PairCounts(self.both + other.both, self.one + other.one, self.total + other.total, self.blocks)
 
     def information(self) -> np.ndarray:
-        """Mutual information of all pairs: Σ p(x, y) · log p(x, y) / p(x) p(y)."""
+        """Mutual information of all pairs of variables: Σ p(x, y) · log p(x, y) / p(x) p(y)."""
         p11 = self.both / self.total
         p1 = self.one / self.total
         p10, p01 = p1[:, None] - p11, p1[None, :] - p11
         result = np.zeros_like(p11)
-        for p, x, y in ((p11, p1, p1), (p10, p1, 1 - p1), (p01, 1 - p1, p1), (1 - p11 - p10 - p01, 1 - p1, 1 - p1)):
+        blocks, alone = self.blocks, self.blocks.size == 1  # only these columns have the state 0
+        for p, x, y, seen in (
+            (p11, p1, p1, None),
+            (p10, p1, 1 - p1, alone),
+            (p01, 1 - p1, p1, alone[:, None]),
+            (1 - p11 - p10 - p01, 1 - p1, 1 - p1, alone & alone[:, None]),
+        ):
             independent = x[:, None] * y[None, :]
-            ratio = np.divide(p, independent, out=np.ones_like(p), where=(p > 0) & (independent > 0))
+            where = (p > 0) & (independent > 0)
+            if not (blocks.are_columns or seen is None):
+                where &= seen
+            ratio = np.divide(p, independent, out=np.ones_like(p), where=where)
             result += p * np.log(ratio)
-        return result
+        return result if blocks.are_columns else np.add.reduceat(np.add.reduceat(result, blocks.first), blocks.first, 1)
 
     def tree(self) -> tuple[np.ndarray, np.ndarray]:
-        """Parents (variable 0 is the root) and Pr(x = 1 | parent = 0), Pr(x = 1 | parent = 1), n × 2.
+        """Parents of variables (the first is the root), and Pr(column = 1 | state of the parent), columns × states.
 
-        If the parent never has a value, the probability given that value is Pr(x = 1).
+        If the parent never has a value, the probability given that value is Pr(column = 1).
         """
-        parents = maximum_spanning_tree(self.information())
-        above = np.maximum(parents, 0)
-        both = self.both[np.arange(len(parents)), above]
-        ones, zeros, marginal = self.one[above], self.total - self.one[above], self.one / self.total
-        low = np.divide(self.one - both, zeros, out=marginal.copy(), where=zeros > 0)
-        high = np.divide(both, ones, out=marginal.copy(), where=ones > 0)
-        low[0] = high[0] = marginal[0]
-        return parents, np.clip(np.stack([low, high], axis=1), 0.0, 1.0)
+        parents, blocks = maximum_spanning_tree(self.information()), self.blocks
+        above = blocks.first[np.maximum(parents, 0)][blocks.block][:, None]  # the first column of the parent
+        column = (
+            above if blocks.are_columns else above + np.minimum(np.arange(blocks.size.max()), blocks.size[above] - 1)
+        )
+        given, both = self.one[column], self.both[np.arange(len(above))[:, None], column]
+        # if that is its only column, there is the state 0 before it
+        given_0, both_0 = self.total - given[:, :1], self.one[:, None] - both[:, :1]
+        if blocks.are_columns:
+            given, both = np.hstack([given_0, given]), np.hstack([both_0, both])
+        else:
+            out = (blocks.size[above] == 1) & (np.arange(column.shape[1]) == 0)
+            given, both = np.where(out, given_0, given), np.where(out, both_0, both)
+        marginal = np.broadcast_to((self.one / self.total)[:, None], given.shape).copy()
+        known = given > 0
+        known[: blocks.size[0]] = False
+        return parents, np.clip(np.divide(both, given, out=marginal, where=known), 0.0, 1.0)
 
 
 def maximum_spanning_tree(weights: np.ndarray) -> np.ndarray:

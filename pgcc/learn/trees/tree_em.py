@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgcc.cluster import Crew
+from pgcc.ir.blocks import Blocks
 from pgcc.learn.common.checkpoint import State
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.tables.packed_rows import Block, Rows
@@ -121,23 +122,27 @@ class _Expected:
         The expected number of rows of every component.
     log_likelihood : float
         Σ log p(row)
+    blocks : Blocks
+        The columns that show one variable.
     """
 
     both: np.ndarray
     rows: np.ndarray
     log_likelihood: float
+    blocks: Blocks
 
     def pairs(self, component: int) -> PairCounts:
         """The counts of one component."""
         both = self.both[component]
-        return PairCounts(both, np.diag(both).copy(), float(self.rows[component]))
+        return PairCounts(both, np.diag(both).copy(), float(self.rows[component]), self.blocks)
 
     def best_trees(self, prior: PairCounts) -> Trees:
         """The M-step: the trees with the largest expected log-likelihood, with pseudo-counts `prior` for each."""
         return Trees.most_likely([self.pairs(c) + prior for c in range(len(self.rows))], self.rows)
 
     def __add__(self, other: _Expected) -> _Expected:
-        return _Expected(self.both + other.both, self.rows + other.rows, self.log_likelihood + other.log_likelihood)
+        log_likelihood = self.log_likelihood + other.log_likelihood
+        return _Expected(self.both + other.both, self.rows + other.rows, log_likelihood, self.blocks)
 
 
 def _expect(block: _Counted, trees: Trees, threads: int) -> _Expected:
@@ -158,7 +163,7 @@ def _expected_counts(
     block: _Counted, trees: Trees, responsibilities: np.ndarray, log_likelihood: float, threads: int
 ) -> _Expected:
     counts = responsibilities * block.counts
-    return _Expected(block.rows.pair_counts(counts, trees, threads), counts.sum(axis=1), log_likelihood)
+    return _Expected(block.rows.pair_counts(counts, trees, threads), counts.sum(axis=1), log_likelihood, trees.blocks)
 
 
 def _log_likelihood(block: _Counted, trees: Trees, threads: int) -> float:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from pgcc.cluster import crew
+from pgcc.ir.blocks import Blocks
 from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath
 from pgcc.learn.common.estimator import (
     Estimator,
@@ -101,7 +102,7 @@ class MixtureOfTrees(Estimator):
         saved_runs = Checkpoint(checkpoint, settings, data.rows, data.held_out)
         with crew(cluster) as workers:
             make_trainer = partial(MixtureEM, data, components, smoothing, seed, threads, workers)
-            shapes = Trees.shapes(components, data.rows.n)
+            shapes = Trees.shapes(components, Blocks.of(data.rows.names))
             plan = RunPlan(make_trainer, epochs, patience, shapes, shapes)
             (run,) = train([plan], saved_runs, verbose=self.verbose, what=type(self).__name__)
         self.history_, self.best_epoch_, self.n_iter_ = run.history, run.best_epoch, run.epochs
@@ -116,8 +117,9 @@ class ChowLiu(Estimator):
     Parameters
     ----------
     smoothing : float
-        Laplace smoothing: the number added to the count of each of the four values of every pair of variables. With 0,
-        the tree is the maximum-likelihood estimate (but its probabilities stay 1e-12 away from 0 and 1).
+        Laplace smoothing: the number added to the count of each of the four values of every pair of binary variables.
+        (Four times as many rows, spread evenly over all states, if variables have more.) With 0, the tree is the
+        maximum-likelihood estimate (but its probabilities stay 1e-12 away from 0 and 1).
     binarize : float, optional
         The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
 
@@ -153,12 +155,12 @@ class ChowLiu(Estimator):
         smoothing = check_positive("smoothing", self.smoothing, zero=True)
         rows = X.rows if isinstance(X, DataSplit) else read_rows(X, threshold=self._threshold)
         self._keep_names(rows, X.named if isinstance(X, DataSplit) else has_names(X, rows))
-        prior = PairCounts.even(rows.n, smoothing)
+        prior = PairCounts.even(Blocks.of(rows.names), smoothing)
         complete = all((block.codes >= 0).all() for block in rows.blocks())
         saved_runs = Checkpoint(checkpoint, {"model": "ChowLiu", "smoothing": smoothing}, rows)
         with crew(cluster) as workers:
             make_trainer = partial(SingleTreeEM, rows, prior, workers)
-            shapes = Trees.shapes(1, rows.n)
+            shapes = Trees.shapes(1, prior.blocks)
             (run,) = train([RunPlan(make_trainer, 1 if complete else _STEPS, None, shapes, shapes)], saved_runs)
         self.trees_ = Trees(**run.best).checked()
         self.circuit_ = self.trees_.circuit(rows.names)
