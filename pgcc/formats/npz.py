@@ -15,6 +15,7 @@ exact           JSON as bytes: the exact numbers, as "p/q" or as integers, long 
 shape           int32, three rows per Det (M0, U, V): rows, columns, and 1 if the matrix is one of float64
 size            int32, one per Det: its size, −1 for none
 counted         bool, one per child f_i of every Det: whether its size counts it
+domains         JSON as bytes, only if variables have states: for each, its name, states, and their columns or null
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from pgcc.errors import CircuitError, FormatError
 from pgcc.formats.io import DAMAGE, Archive, read_bytes, reason_of
 from pgcc.formats.matrices import Kernel, check_kind, kernel_in, process_of
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.domains import Domain, Domains
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op, const, det, product, var, weighted_sum
 from pgcc.ir.numbers import Number
@@ -90,7 +92,10 @@ def to_arrays(circuit: Circuit) -> dict[str, Any]:
         "size": [-1 if node.size is None else node.size for node in dets],
         "counted": [counts for node in dets for counts in node.counted],
     }
-    return {name: np.asarray(arrays[name], dtype=kind) for name, kind in DTYPES.items()}
+    found: dict[str, Any] = {name: np.asarray(arrays[name], dtype=kind) for name, kind in DTYPES.items()}
+    if circuit.domains is not None:
+        found["domains"] = _json_bytes([[name, d.states, d.columns] for name, d in circuit.domains.items()])
+    return found
 
 
 def _json_bytes(data: Any) -> np.ndarray:
@@ -130,7 +135,9 @@ def circuit_in(archive: Archive) -> Circuit:
     """The circuit of an archive."""
     try:
         with collector_paused():
-            return _circuit(_read_arrays(archive))
+            arrays = _read_arrays(archive)
+            given = archive.array("domains") if "domains" in archive.entries else None
+            return _circuit(arrays, None if given is None else _domains(_json(given, list, "list of domains")))
     except (*DAMAGE, CircuitError) as error:
         raise FormatError(f"it is damaged, or not a circuit in the .npz format: {reason_of(error)}") from None
 
@@ -166,7 +173,21 @@ def _json(array: np.ndarray, kind: type, name: str) -> Any:
     return data
 
 
-def _circuit(arrays: dict[str, np.ndarray]) -> Circuit:
+def _domains(listed: list) -> Domains:
+    """The domains of variables with states."""
+    found: dict[str, Domain] = {}
+    for name, states, columns in listed:
+        _need(type(name) is str and name not in found, "a variable with states has no name of its own")
+        known = {type(state) for state in states} <= {str, int, float, bool} and len(set(map(str, states))) == len(
+            states
+        )
+        _need(known and states and len(states) == len(columns), f"{name!r} has no such states")
+        _need(columns.count(None) <= 1 and {*map(type, columns)} <= {str, type(None)}, f"{name!r} has no such columns")
+        found[name] = Domain(tuple(states), tuple(columns))
+    return Domains(found)
+
+
+def _circuit(arrays: dict[str, np.ndarray], domains: Domains | None) -> Circuit:
     op, first, shape = arrays["op"], arrays["first"], arrays["shape"]
     _check_structure(op, first, arrays["child"])
     counts = np.diff(first)
@@ -184,7 +205,9 @@ def _circuit(arrays: dict[str, np.ndarray]) -> Circuit:
     matrices = _matrices(shape, numbers, weights + constants)
     sizes = _sizes(arrays["size"], arrays["counted"], counts[op == Op.DET] // 2)
     dets = zip(matrices, matrices, matrices, sizes, strict=True)
-    return Circuit(_build(arrays, iter(numbers), iter(numbers[weights:]), leaves, dets), variables)
+    _need(domains is None or list(domains.columns) == variables, "its domains are not those of its variables")
+    root = _build(arrays, iter(numbers), iter(numbers[weights:]), leaves, dets)
+    return Circuit(root, variables if domains is None else domains)
 
 
 def _check_structure(op: np.ndarray, first: np.ndarray, child: np.ndarray) -> None:
