@@ -54,7 +54,7 @@ SECTIONS = [
     section(
         "pgcc.learn",
         "pgcc.learn",
-        "SimplePGC DPP ChowLiu MixtureOfTrees StackedEnsemble CircuitMLE Imputer save load",
+        "SimplePGC DPP ChowLiu MixtureOfTrees StackedEnsemble CircuitMLE BayesianNetworkMLE Imputer save load",
         "/guide/learning",
     ),
     section("pgcc.plot", "pgcc.plot", "marginals cardinality covariance circuit save", "/gallery/pictures"),

@@ -62,7 +62,7 @@ class Factor:
 
 def eliminate(
     domains: Domains,
-    factors: Sequence[Factor],
+    factors: Sequence[Factor | Relation],
     keep: Iterable[str] | None = None,
     evidence: Mapping[str, Any] | None = None,
 ) -> Circuit:
@@ -72,8 +72,8 @@ def eliminate(
     ----------
     domains : Domains
         The variables with their states; tables refer to them by their index.
-    factors : sequence of Factor
-        The tables.
+    factors : sequence of Factor or Relation
+        The tables, or their entries that are not 0.
     keep : iterable of str, optional
         The variables of the circuit; the others are summed out as numbers. By default, all are kept.
     evidence : dict, optional
@@ -140,9 +140,9 @@ def _restricted(domain: Domain, states: Sequence[int]) -> Domain:
     return Domain(tuple(domain.states[i] for i in states), tuple(domain.columns[i] for i in states))
 
 
-def _sliced(factor: Factor, allowed: Sequence[Sequence[int]], free: Collection[int]) -> Relation:
+def _sliced(factor: Factor | Relation, allowed: Sequence[Sequence[int]], free: Collection[int]) -> Relation:
     """The live part of a table where all variables are in states that are allowed; those not free have no axis."""
-    whole = from_table(factor.scope, np.asarray(factor.table, float))
+    whole = factor if isinstance(factor, Relation) else from_table(factor.scope, np.asarray(factor.table, float))
     live = np.ones(len(whole.weights), bool)
     for v, states in zip(factor.scope, whole.states, strict=True):
         live &= np.isin(states, allowed[v])

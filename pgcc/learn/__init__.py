@@ -12,6 +12,7 @@ The folders, in the order in which data pass through them::
                 → mixture_likelihood → mixture_training → simple_pgc
     trees       tree_mixture → tree_em → tree_estimators
     circuits    circuit_likelihood → circuit_trainers → circuit_mle     (parameters: `pgcc.trainable`)
+                network_mle                 the tables of a Bayesian network
     ensembles   candidates → stacked_ensemble
 
     imputer     fill missing values with what a model expects
@@ -21,6 +22,7 @@ The folders, in the order in which data pass through them::
 """
 
 from pgcc.learn.circuits.circuit_mle import CircuitMLE
+from pgcc.learn.circuits.network_mle import BayesianNetworkMLE
 from pgcc.learn.ensembles.stacked_ensemble import StackedEnsemble
 from pgcc.learn.imputer import Imputer
 from pgcc.learn.mixtures.simple_pgc import DPP, SimplePGC
@@ -29,6 +31,7 @@ from pgcc.learn.trees.tree_estimators import ChowLiu, MixtureOfTrees
 
 __all__ = [
     "DPP",
+    "BayesianNetworkMLE",
     "ChowLiu",
     "CircuitMLE",
     "Imputer",

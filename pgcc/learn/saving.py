@@ -28,6 +28,7 @@ from pgcc.formats.io import DAMAGE, Archive, as_path, read_bytes, reason_of, wri
 from pgcc.formats.npz import circuit_in, to_arrays
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.circuits.circuit_mle import CircuitMLE
+from pgcc.learn.circuits.network_mle import BayesianNetworkMLE
 from pgcc.learn.common.estimator import Estimator
 from pgcc.learn.ensembles.stacked_ensemble import StackedEnsemble
 from pgcc.learn.imputer import Imputer
@@ -38,16 +39,16 @@ from pgcc.learn.trees.tree_mixture import Trees
 FORMAT, VERSION = "pgcc estimator", 1
 # The estimators that a file can hold. Nothing else is ever constructed from a file.
 KINDS: dict[str, type[BaseEstimator]] = {
-    kind.__name__: kind for kind in (SimplePGC, DPP, StackedEnsemble, ChowLiu, MixtureOfTrees, CircuitMLE, Imputer)
+    kind.__name__: kind
+    for kind in (SimplePGC, DPP, StackedEnsemble, ChowLiu, MixtureOfTrees, CircuitMLE, BayesianNetworkMLE, Imputer)
 }
 _ENTRY = "estimator"
-# What parameters are, or lists of these; and what learned attributes are.
+# What parameters are, or lists and dicts of these; and what learned attributes are.
 _PARAMETERS = (type(None), bool, int, float, str, Circuit, Estimator)
 _LEARNED: dict[str, type] = {
     "circuit_": Circuit,
     "n_features_in_": int,
     "feature_names_in_": np.ndarray,
-    "labels_": dict,
     "history_": dict,
     "n_iter_": int,
     "best_epoch_": int,
@@ -55,6 +56,8 @@ _LEARNED: dict[str, type] = {
     "partition_": list,
     "trees_": Trees,
     "weights_": np.ndarray,
+    "tables_": dict,
+    "parents_": dict,
     "members_": list,
     "estimator_": Estimator,
 }
@@ -221,9 +224,7 @@ class _Reader:
             "names": lambda names: np.array([str(name) for name in names], dtype=object),
             "array": lambda name: archive.array(self._once(name)).copy(),
             "circuit": lambda prefix: circuit_in(archive.part(self._once(f"{prefix}header").removesuffix("header"))),
-            "trees": lambda arrays: Trees(
-                **{name: self.value(arrays[name]) for name in ("weights", "parents", "probs")}
-            ).checked(),
+            "trees": lambda arrays: Trees(**{name: self.value(array) for name, array in arrays.items()}).checked(),
         }
 
     def _once(self, name: str) -> str:
@@ -244,8 +245,7 @@ class _Reader:
     def estimator(self, encoded: dict[str, Any]) -> BaseEstimator:
         parameters = {name: self.value(value) for name, value in encoded["parameters"].items()}
         for name, value in parameters.items():
-            several = value if isinstance(value, (list, tuple)) else [value]
-            if not all(isinstance(one, _PARAMETERS) for one in several):
+            if not _is_parameter(value):
                 raise FormatError(f"{name!r} is {brief(value)}, which no parameter is")
         estimator = KINDS[encoded["estimator"]](**parameters)
         for name, value in encoded["learned"].items():
@@ -257,6 +257,12 @@ class _Reader:
         return estimator
 
 
+def _is_parameter(value: Any) -> bool:
+    if isinstance(value, (list, tuple, dict)):
+        return all(map(_is_parameter, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, _PARAMETERS)
+
+
 def _check(estimator: BaseEstimator) -> None:
     """Refuse learned attributes that do not belong together."""
     learned = vars(estimator)
@@ -265,16 +271,16 @@ def _check(estimator: BaseEstimator) -> None:
         if inner is not None and "circuit_" not in vars(inner):
             raise FormatError("its estimator has not learned anything")
         return
-    circuit, labels = learned.get("circuit_"), learned.get("labels_", {})
+    circuit = learned.get("circuit_")
     if circuit is None:
         return
     members, weights = learned.get("members_", []), learned.get("weights_", np.ones(0))
-    names = learned.get("feature_names_in_", np.array(circuit.variables, dtype=object))
+    variables = tuple(circuit.domains or circuit.variables)
+    names = learned.get("feature_names_in_", np.array(variables, dtype=object))
     are_members = all(isinstance(one, Estimator) and "circuit_" in vars(one) for one in members)
     if not (
-        learned.get("n_features_in_") == len(circuit.variables)
-        and tuple(names.tolist()) == circuit.variables
-        and all(isinstance(one, tuple) and len(one) == 2 and {*map(type, one)} == {str} for one in labels.values())
+        learned.get("n_features_in_") == len(variables)
+        and tuple(names.tolist()) == variables
         and are_members
         and all(one.circuit_.variables == circuit.variables for one in members)
         and (weights.shape, weights.dtype) == ((len(members),), np.dtype(float))
