@@ -182,8 +182,9 @@ def ask(model) -> None:
     if isinstance(model, Imputer):
         model.transform(rows)
         return
+    rows = rows if model.model_.circuit.domains is None else [["sun", 1, None], [None, None, 0]]
     model.score(rows)
-    model.score_samples([["no", 1, 0]] if "labels_" in vars(model) else rows)
+    model.score_samples(rows)
     model.sample(3, random_state=0)
     model.conditional_proba(rows, 0)
 
@@ -192,7 +193,7 @@ def ask(model) -> None:
 def test_crafted_models(kind, tmp_path):
     """A number for the circuit was an AttributeError at the first question."""
     path, crafted = tmp_path / "model.npz", tmp_path / "crafted.npz"
-    labelled = [["yes" if x else "no", y, z] for x, y, z in X.tolist()]
+    labelled = [["sun" if x else ("rain", "snow")[z], y, z] for x, y, z in X.tolist()]
     save(clone(MODELS[kind]).fit(labelled if kind in ("tree", "ensemble") else X), path)
     with np.load(path) as stored:
         arrays = dict(stored)
