@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.arrays import as_array, is_frame, is_pandas, is_sparse
-from pgcc.data.text import is_missing, parse_evidence, parse_names
+from pgcc.data.text import is_missing, parse_counted, parse_evidence, parse_names
 from pgcc.errors import EvidenceError, brief
 from pgcc.evaluate.soft import SoftRows
 from pgcc.ir.domains import Domain, domains_of
@@ -423,12 +423,14 @@ def read_counted(
 
     >>> from pgcc.ir.domains import Domains, as_columns
     >>> columns = as_columns(Domains.of({"w": ["sun", "rain", "snow"], "wet": ["no", "yes"]}))
-    >>> read_counted({"w": {"rain", "snow"}}, columns, {}), read_counted("wet", columns, {})
-    (['w=rain', 'w=snow'], ['wet'])
+    >>> read_counted({"w": {"rain", "snow"}}, columns, {}), read_counted("wet, w=rain", columns, {})
+    (['w=rain', 'w=snow'], ['wet', 'w=rain'])
     """
     domains = domains_of(columns)
     if domains is None:
         return read_names(names, column)
+    if isinstance(names, str) and find_variable(names, domains) is None:
+        names = parse_counted(names)
     if isinstance(names, Mapping):
         states = {read_names([name], domains)[0]: labels for name, labels in names.items()}
     else:
@@ -447,7 +449,7 @@ def _counted(name: str, domain: Domain, labels: Any) -> list[str]:
         raise EvidenceError(
             f"{name!r} is neither in nor out: its states are {some([*map(str, domain.states)])}",
             argument="over",
-            advice=f"over={{{name!r}: {domain.states[-1]!r}}} counts a state",
+            advice=f"over={f'{name}={domain.states[-1]}'!r} counts a state",
         )
     found = [column for i in sorted(counted) if (column := domain.columns[i])]
     if len(found) < len(counted):

@@ -88,7 +88,7 @@ class Distribution:
 
     def read(self, evidence: Any) -> Evidence:
         """Read evidence in any form."""
-        return Evidence(self.variables, evidence, self.column)
+        return evidence if isinstance(evidence, Evidence) else Evidence(self.variables, evidence, self.column)
 
     def places(self, columns: Iterable[str]) -> np.ndarray:
         """The numbers of columns."""
