@@ -18,6 +18,7 @@ from pgcc.explore.places import horizontal_places
 from pgcc.explore.tree_graph import find_graph
 from pgcc.frontend.structure import structure
 from pgcc.ir.circuit import Circuit
+from pgcc.ir.domains import Domains
 from pgcc.ir.numbers import add
 from pgcc.ir.operands import check_decomposable
 from pgcc.program.det_structure import DetStructure
@@ -102,6 +103,21 @@ def program_arrays(program: Program) -> dict[str, np.ndarray]:
     }
 
 
+def state_arrays(compiled: Compiled) -> dict[str, np.ndarray]:
+    """The block of every column, the columns for which being out is a state, and whether a column is counted.
+
+    Counted is what is yes or no.
+    """
+    columns = compiled.circuit.variables
+    domains, blocks = compiled.given.domains or Domains.plain(columns), compiled.blocks
+    yes = {d.columns[d.affirmed] for d in domains.values() if d.affirmed is not None}
+    return {
+        "block": np.arange(len(columns), dtype=np.int32) if blocks is None else blocks.block.astype(np.int32),
+        "outs": compiled.outs.astype(np.int32),
+        "counted": np.array([column in yes for column in columns], np.uint8),
+    }
+
+
 def _matrices(structures: list[DetStructure]) -> dict[str, np.ndarray]:
     """M0, U and V of all determinants by their columns: how many entries each has, their rows, and the entries."""
     counts, rows, entries = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
@@ -122,6 +138,7 @@ def described(compiled: Compiled, program: Program) -> dict[str, Any]:
     positive = bool((program.weights >= 0).all() and (program.leaf_table >= 0).all())
     return {
         "variables": list(compiled.circuit.variables),
+        "states": _described_states(compiled),
         "root": program.value,
         "dets": [_described_det(one) for one in program.structures],
         # nothing is negative: choices at sums are probabilities
@@ -132,6 +149,17 @@ def described(compiled: Compiled, program: Program) -> dict[str, Any]:
     }
 
 
+def _described_states(compiled: Compiled) -> list[dict[str, Any]]:
+    """The variables with states, and where the probability of each state stands in an answer (−1: it is 1)."""
+    domains = compiled.given.domains or {}
+    place = {(name, state): at for name, state, at in getattr(domains, "axis", [])}
+    return [
+        {"name": name, "labels": list(map(str, d.states)), "places": [place.get((name, s), -1) for s in d.states]}
+        for name, d in domains.items()
+        if not d.is_plain
+    ]
+
+
 def _described_det(one: DetStructure) -> dict[str, Any]:
     counted = None if one.size is None or one.counted is None else [i for i, c in enumerate(one.counted) if c]
     return {"rank": one.rank, "children": one.children, "size": one.size, "counted": counted}
@@ -139,6 +167,6 @@ def _described_det(one: DetStructure) -> dict[str, Any]:
 
 def _is_deterministic(circuit: Circuit) -> bool:
     """Whether no two terms of a sum are positive at the same assignment, so that the largest term gives the mode."""
-    if circuit.facts.dets or circuit.edges > _MOST_DECIDED:
+    if circuit.domains or circuit.facts.dets or circuit.edges > _MOST_DECIDED:
         return False
     return structure(circuit).deterministic is True

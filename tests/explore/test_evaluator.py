@@ -34,7 +34,7 @@ def answers_of(circuits: list[Circuit], rows: list[np.ndarray], folder: Path) ->
         queries.append(
             {
                 "about": contents.described(compiled, program),
-                "packed": pack(contents.program_arrays(program)),
+                "packed": pack(contents.program_arrays(program) | contents.state_arrays(compiled)),
                 "rows": np.where(codes < 0, 2, codes).tolist(),
             }
         )
