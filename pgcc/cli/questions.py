@@ -23,6 +23,7 @@ from pgcc.errors import PgccError, plural, printable
 from pgcc.ir.numbers import nearest_float
 from pgcc.model import Model
 from pgcc.progress import progress
+from pgcc.queries.cardinality import most_in
 
 if TYPE_CHECKING:
     from pgcc.queries.mode import Mode
@@ -72,8 +73,9 @@ def marginals(args: argparse.Namespace) -> None:
         if row.ndim == 2:
             rows = (dict(zip(names, numbers, strict=True)) for numbers in row.tolist())
             return {"covariance": dict(zip(names, rows, strict=True))}
-        nested = args.json and domains is not None
-        return {"marginals": by_state(domains, row.tolist()) if nested else dict(zip(names, row.tolist(), strict=True))}
+        if args.json and domains is not None:
+            return {"marginals": by_state(domains, row.tolist())}
+        return {"marginals": dict(zip(names, row.tolist(), strict=True))}
 
     def answers(evidence: Evidence) -> list[dict[str, Any]]:
         found = model.covariance(evidence) if args.covariance else model.marginals(evidence, names=False)
@@ -106,7 +108,7 @@ def cardinality(args: argparse.Namespace) -> None:
 
     if args.plot is not None:
         plot.save(plot.cardinality(model, _only_evidence(args), over=over), args.plot)
-    most = len(model._counted(over))
+    most = most_in(model._asked, model._asked.places(model._counted(over)))
     found = _each_answer(args, model, answers)
     _print_lists(args, found, lambda answer: dict(enumerate(answer["pmf"])), range(most + 1))
 
@@ -314,7 +316,7 @@ def _blocks(path: str, model: Model, header: bool | None) -> Generator[tuple[str
         else:
             table = files.enter_context(open_table(path, columns, header))
         for place, codes in table.chunks():
-            yield place, Evidence.of_codes(columns, np.require(codes, np.int8, "CW"))
+            yield place, Evidence.of_codes(columns, np.require(codes, np.int8, ["C", "W"]))
 
 
 def _ask_blocks(

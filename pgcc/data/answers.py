@@ -104,7 +104,8 @@ def in_form(answers: Any, given: Evidence, axes: Axes, names: bool | None) -> An
         return _framed(answers, given, axes, given.index)
     if names and axes is _VARIABLES:
         if form is Form.SERIES:
-            return _pandas().Series(dict(zip(entries(given.variables, given.domains), answers[0].tolist(), strict=True)))
+            heads = entries(given.variables, given.domains)
+            return _pandas().Series(dict(zip(heads, answers[0].tolist(), strict=True)))
         if given.domains is None:
             found = [dict(zip(given.variables, row, strict=True)) for row in answers.tolist()]
         else:

@@ -151,8 +151,8 @@ def described(compiled: Compiled, program: Program) -> dict[str, Any]:
 
 def _described_states(compiled: Compiled) -> list[dict[str, Any]]:
     """The variables with states, and where the probability of each state stands in an answer (−1: it is 1)."""
-    domains = compiled.given.domains or {}
-    place = {(name, state): at for name, state, at in getattr(domains, "axis", [])}
+    domains = compiled.given.domains or Domains.plain(())
+    place = {(name, state): at for name, state, at in domains.axis}
     return [
         {"name": name, "labels": list(map(str, d.states)), "places": [place.get((name, s), -1) for s in d.states]}
         for name, d in domains.items()

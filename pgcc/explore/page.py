@@ -26,7 +26,7 @@ SCRIPTS = (
 )  # fmt: skip
 # The height of the page in a notebook, in pixels.
 HEIGHT = 760
-_STATES_HINT = ". Click a state: observed, open again; with Shift: ruled out"
+_HINTS = "Click: in, out, open again", "Click a state: observed, open again (with Shift: ruled out)"
 
 
 class Explorer:
@@ -79,15 +79,16 @@ class Explorer:
     @cached_property
     def html(self) -> str:
         """The text of the page."""
-        about, of_these = self._about, int(self._arrays["counted"].sum())
+        about, counted = self._about, self._arrays["counted"]
+        of_these, of_all = int(counted.sum()), bool(counted.all())
         return _filled(
             _read("page.html"),
             title=escape(self._title),
             subtitle=f"{self._count}, {plural(about['sizes']['nodes'], 'node')}"
             + (f", {plural(len(about['dets']), 'determinant')}" if about["dets"] else ""),
-            counted=f"How many {f'of {of_these} yes/no variables ' if of_these < len(about['variables']) else ''}are in",
-            sizes="" if of_these else " hidden",
-            hint="Click: in, out, open again" + (_STATES_HINT if about["states"] else ""),
+            counted=f"How many {'' if of_all else f'of {of_these} yes/no variables '}are in",
+            sizes="" if of_these or of_all else " hidden",
+            hint="; ".join(text for text, many in zip(_HINTS, (self._plain, about["states"]), strict=True) if many),
             version=__version__,
             style=_read("style.css"),
             data=_as_script_data(self.data),
@@ -125,8 +126,12 @@ class Explorer:
         )
 
     @property
+    def _plain(self) -> int:
+        return sum(i < len(self._about["variables"]) for _, members in self._about["groups"] for i in members)
+
+    @property
     def _count(self) -> str:
-        return plural(sum(len(members) for _, members in self._about["groups"]), "variable")
+        return plural(self._plain + len(self._about["states"]), "variable")
 
     @property
     def size(self) -> str:

@@ -272,7 +272,8 @@ def check_states(page: Page, evidence: str) -> None:
     row = page.model._asked.read(evidence)
     assert page.evidence.tolist() == row.chunk(slice(None))[0].tolist()
     assert page.ask("explorer.answer.evidence.value") == pytest.approx(page.model.prob(evidence), rel=1e-9)
-    shown = page.ask("[...document.querySelectorAll('.state')].map((one) => [one.title, one.getAttribute('aria-label')])")
+    told = "[one.title, one.getAttribute('aria-label')]"
+    shown = page.ask(f"[...document.querySelectorAll('.state')].map((one) => {told})")
     expected = page.model.marginals(row, names=True)
     states = [(v, s) for v, numbers in expected.items() if isinstance(numbers, dict) for s in numbers]
     assert len(shown) == len(states)
