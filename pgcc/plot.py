@@ -200,6 +200,57 @@ def covariance(model: Model, evidence: Any = None, *, ax: Axes | None = None) ->
     return ax
 
 
+def tornado(
+    model: Model, query: Any, given: Any = None, *, change: float = 0.1, top: int = 15, ax: Axes | None = None
+) -> Axes:
+    """Which entries of the tables of a Bayesian network Pr(query | given) depends on most, as a tornado plot.
+
+    Every bar reaches from the posterior with lower odds of an entry to that with higher odds, which is blue; the line is
+    the posterior itself.
+
+    Parameters
+    ----------
+    model : Model
+        The model of a Bayesian network.
+    query, given, change
+        As in `Model.sensitivity`, which has the numbers.
+    top : int
+        Show only this many entries.
+    ax : matplotlib Axes, optional
+        Where to draw. By default, in a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    See Also
+    --------
+    pgcc.Model.sensitivity : the numbers behind the bars
+    pgcc.plot.save : write a picture to a file
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> lawn = pgcc.builders.bayesian_network({"rain": 0.2, "wet": (["rain"], {0: 0.1, 1: 0.9})})
+    >>> ax = pgcc.plot.tornado(pgcc.compile(lawn), "rain=1", "wet=1", top=2)
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['Pr(rain=1)', 'Pr(wet=1 | rain=0)']
+    """
+    found = model.sensitivity(query, given, change=change)[: _positive(top)]
+    middle = float(model.conditional(query, given))
+    names = list(map(str, found))
+    ax = _axes(ax, 7.0, 1.2 + 0.3 * len(names))
+    for at, one in enumerate(found):
+        for end, colour in ((one.low, MEAN), (one.high, FREE)):
+            ax.barh(at, end - middle, left=middle, color=colour)
+    ax.axvline(middle, color=LINE, linewidth=1)
+    ax.set_yticks(np.arange(len(names)), [shortened(name, 3 * LONGEST_NAME) for name in names], parse_math=False)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    asked = _one(model, query).describe(0).removeprefix("evidence ")
+    ax.xaxis.set_label_text(f"Pr({asked}{_bar(_one(model, given))})", parse_math=False)
+    return _plain(ax)
+
+
 def _largest_pair(matrix: np.ndarray) -> float:
     """The largest |Cov(X_i, X_j)|, i ≠ j; if all are 0, the largest variance, and 1 if all variances are 0 too."""
     pairs = np.abs(matrix - np.diag(np.diag(matrix))).max(initial=0.0)
