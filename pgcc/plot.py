@@ -205,8 +205,8 @@ def tornado(
 ) -> Axes:
     """Which entries of the tables of a Bayesian network Pr(query | given) depends on most, as a tornado plot.
 
-    Every bar reaches from the posterior with lower odds of an entry to that with higher odds, which is blue; the line is
-    the posterior itself.
+    Every bar reaches from the posterior with lower odds of an entry to that with higher odds; the line is the posterior
+    itself.
 
     Parameters
     ----------
@@ -239,13 +239,14 @@ def tornado(
     found = model.sensitivity(query, given, change=change)[: _positive(top)]
     middle = float(model.conditional(query, given))
     names = list(map(str, found))
-    ax = _axes(ax, 7.0, 1.2 + 0.3 * len(names))
-    for at, one in enumerate(found):
-        for end, colour in ((one.low, MEAN), (one.high, FREE)):
-            ax.barh(at, end - middle, left=middle, color=colour)
+    ax = _axes(ax, 10.0, 1.2 + 0.3 * len(names))
+    for sign, ends, colour in (("/", [one.low for one in found], MEAN), ("×", [one.high for one in found], FREE)):
+        widths = np.subtract(ends, middle)
+        ax.barh(np.arange(len(found)), widths, left=middle, color=colour, label=f"odds {sign} {1 + change:g}")
     ax.axvline(middle, color=LINE, linewidth=1)
     ax.set_yticks(np.arange(len(names)), [shortened(name, 3 * LONGEST_NAME) for name in names], parse_math=False)
     ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.legend(frameon=False, loc="lower right")
     asked = _one(model, query).describe(0).removeprefix("evidence ")
     ax.xaxis.set_label_text(f"Pr({asked}{_bar(_one(model, given))})", parse_math=False)
     return _plain(ax)

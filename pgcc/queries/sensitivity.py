@@ -41,6 +41,7 @@ class Influence(NamedTuple):
 
     Examples
     --------
+    >>> from pgcc.queries.sensitivity import Influence
     >>> str(Influence("wet", "yes", {"rain": "no"}, 0.1, 0.5, 0.4, 0.6))
     'Pr(wet=yes | rain=no)'
     """

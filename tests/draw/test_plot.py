@@ -350,6 +350,23 @@ def test_marginals_upright():
     assert ax.get_ylabel() == "probability"
 
 
+@pytest.mark.usefixtures("figure")
+def test_a_tornado_has_the_numbers_of_the_model():
+    wet = np.array([[0.1, 0.25], [0.5, 0.75]])
+    tables = {"rain": 0.2, "wind": 0.5, "wet": (["rain", "wind"], wet)}
+    model = pgcc.compile(pgcc.builders.bayesian_network(tables))
+    found = model.sensitivity("rain=1", "wet=1", change=0.25)[:4]
+    ax = plot.tornado(model, "rain=1", "wet=1", change=0.25, top=4)
+    assert names_of(ax.yaxis) == list(map(str, found))
+    ends = [bar.get_x() + bar.get_width() for bar in ax.patches]
+    np.testing.assert_allclose(ends, [one.low for one in found] + [one.high for one in found])
+    assert ax.lines[0].get_xdata()[0] == model.conditional("rain=1", "wet=1")
+    assert ax.get_xlabel() == "Pr(rain=1 | wet=1)"
+    with pytest.raises(pgcc.PgccError, match="top=0"):
+        plot.tornado(model, "rain=1", top=0)
+
+
+@pytest.mark.usefixtures("figure")
 def test_states_have_bars_and_rows():
     pc = pgcc.pc
     weather = pc.categorical("weather", {"sun": 0.625, "rain": 0.25, "snow": 0.125})
