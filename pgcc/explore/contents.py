@@ -16,8 +16,6 @@ from pgcc.errors import PgccError
 from pgcc.explore.packing import as_scaled
 from pgcc.explore.places import horizontal_places
 from pgcc.explore.tree_graph import find_graph
-from pgcc.frontend.structure import structure
-from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domains
 from pgcc.ir.numbers import add
 from pgcc.ir.operands import check_decomposable
@@ -31,8 +29,6 @@ OPERATIONS = (LEAF, SUM, TIMES, DET)
 # A page that answers a click within about a second has at most this many variables, arguments of instructions, and
 # multiplications for its determinants.
 MOST_VARIABLES, MOST_ARGUMENTS, MOST_MULTIPLICATIONS = 20_000, 4_000_000, 500_000_000
-# Whether sums are deterministic is decided for circuits of up to this many edges, which takes about a second.
-_MOST_DECIDED = 20_000
 _PART = "circuit.restrict(names) is a part of it, and model.condition(evidence) what evidence leaves"
 
 
@@ -143,7 +139,8 @@ def described(compiled: Compiled, program: Program) -> dict[str, Any]:
         "dets": [_described_det(one) for one in program.structures],
         # nothing is negative: choices at sums are probabilities
         "positive": positive and all(one.nonnegative for one in program.structures),
-        "deterministic": positive and _is_deterministic(compiled.homogenized),
+        # no two terms of a sum are positive at the same assignment: the largest term gives the mode
+        "deterministic": compiled.max_product is not None,
         "graph": find_graph(program, compiled.circuit.variables),
         "sizes": {"nodes": len(compiled.circuit.order), "edges": compiled.circuit.edges},
     }
@@ -163,10 +160,3 @@ def _described_states(compiled: Compiled) -> list[dict[str, Any]]:
 def _described_det(one: DetStructure) -> dict[str, Any]:
     counted = None if one.size is None or one.counted is None else [i for i, c in enumerate(one.counted) if c]
     return {"rank": one.rank, "children": one.children, "size": one.size, "counted": counted}
-
-
-def _is_deterministic(circuit: Circuit) -> bool:
-    """Whether no two terms of a sum are positive at the same assignment, so that the largest term gives the mode."""
-    if circuit.domains or circuit.facts.dets or circuit.edges > _MOST_DECIDED:
-        return False
-    return structure(circuit).deterministic is True

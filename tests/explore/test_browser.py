@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -334,6 +335,20 @@ def test_what_is_told_of_states(browser, tmp_path):
     assert (samples[:, :3].sum(axis=1) == 1).all()
     np.testing.assert_allclose(samples.mean(axis=0), page.marginals[:6], atol=5 * 0.5 / 1000**0.5)
     assert "weather=" in page.text("#samples .drawn li")
+
+
+def test_the_most_probable_states_of_a_network(browser, tmp_path):
+    """In one pass: the largest term of a deterministic circuit."""
+    model = pgcc.compile(pgcc.load(Path(__file__).parents[2] / "examples" / "cough.bif"))
+    page = Page(browser, model, tmp_path)
+    page.find(".state[aria-label^='fever=high: ']").click()
+    page.find("#find-mode").click()
+    page.wait("explorer.mode !== null && document.getElementById('mode-verdict') !== null")
+    assert "Exact" in page.text("#mode-verdict")
+    assert page.ask("explorer.about.deterministic")
+    assert sorted(page.text("#mode .set").split("\n")) == sorted(model.mode("fever=high").inside)
+    page.find("#mode button").click()
+    assert page.ask("explorer.answer.evidence.value") == pytest.approx(np.exp(model.mode("fever=high").logprob))
 
 
 def test_samples_one_after_another_have_one_state(browser, tmp_path):

@@ -29,11 +29,14 @@ def tables(zeros: bool) -> dict[str, tuple[list[str], list[str], np.ndarray]]:
 
 
 def model_of(network) -> pgcc.Model:
-    domains = pgcc.ir.domains.Domains.of({name: states for name, (_, states, _) in network.items()})
-    from pgcc.frontend.network import Network, conditional, find_scope
-
-    made = {n: conditional(domains, find_scope(domains, n, above), table) for n, (above, _, table) in network.items()}
-    return pgcc.compile(Network.bayesian(domains, made).circuit())
+    given = {}
+    for name, (above, states, table) in network.items():
+        rows = {}
+        for key in itertools.product(*(network[parent][1] for parent in above)):
+            at = tuple(network[parent][1].index(label) for parent, label in zip(above, key, strict=True))
+            rows[key if len(key) > 1 else key[0] if key else ()] = dict(zip(states, table[at].tolist(), strict=True))
+        given[name] = (above, rows) if above else rows[()]
+    return pgcc.compile(pgcc.builders.bayesian_network(given))
 
 
 def posterior(network, query, given) -> float:
