@@ -302,7 +302,8 @@ def pc_html(circuit: PC) -> str:
     >>> "Probabilistic circuit over 2 variables" in text, "4 edges before smoothing, 8 after" in text
     (True, True)
     """
-    n, literals = len(circuit.variables), circuit.literals
+    literals = circuit.literals
+    n = len(literals.domains or literals.variables)
     told = ""
     if len(literals.order) <= FEW_NODES and literals._overlap is None:
         told = _note(str(circuit.smoothing))

@@ -76,6 +76,21 @@ def test_labels_with_commas_are_quoted_in_tables(run, tmp_path, monkeypatch):
     assert sample == ["size", '"large, red"']
 
 
+def test_arrays_have_numbers_of_states(run, fail, network, tmp_path):
+    model = pgcc.compile(pgcc.load(network))
+    rows = np.array([[0, 1, 0], [2, 1, -1], [1, -1, 1]])
+    np.save(tmp_path / "rows.npy", rows)
+    told = run("query", network, "--evidence", tmp_path / "rows.npy").split()
+    assert list(map(float, told)) == pytest.approx([0.03125, 0.09375, 0.1875])
+    assert list(map(float, run("score", network, tmp_path / "rows.npy", "--rows").split()[:3])) == pytest.approx(
+        model.logprob(rows).tolist()
+    )
+    np.save(tmp_path / "rows.npy", rows[:, :2])
+    assert "has 2 columns: one for each of the 3 variables" in fail("score", network, tmp_path / "rows.npy")
+    np.save(tmp_path / "rows.npy", rows + [[0, 0, 0], [0, 0, 0], [5, 0, 0]])
+    assert "row 2, variable 'weather' is 6" in fail("score", network, tmp_path / "rows.npy")
+
+
 def test_what_is_shown(run, network):
     assert run("show", network).startswith("variables: weather in {sun, rain, snow}, late in {no, yes}, sex in {M, F}")
     assert json.loads(run("show", network, "weather=rain", "--json"))["states"]["sex"] == ["M", "F"]
