@@ -118,7 +118,9 @@ def test_blocks_of_columns(tmp_path):
         for _ in range(3):
             one = pgcc.pc.bernoulli("x", rng.random())
             for name, states in (("v", "abc"), ("w", ["M", "F"]), ("y", range(4))):
-                one = one * pgcc.pc.categorical(name, dict(zip(states, rng.dirichlet(np.ones(len(states))), strict=True)))
+                one = one * pgcc.pc.categorical(
+                    name, dict(zip(states, rng.dirichlet(np.ones(len(states))), strict=True))
+                )
             terms.append(one)
         circuits.append((0.25 * terms[0] + 0.25 * terms[1] + 0.5 * terms[2]).to_pgc())
     assert all(Compiled(one).blocks is not None for one in circuits)
