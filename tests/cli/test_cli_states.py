@@ -76,6 +76,20 @@ def test_labels_with_commas_are_quoted_in_tables(run, tmp_path, monkeypatch):
     assert sample == ["size", '"large, red"']
 
 
+@pytest.mark.xfail(reason="tables of labels come with the branch learning: then this mark goes", strict=False)
+def test_tables_have_labels(run, fail, network, tmp_path):
+    table = tmp_path / "rows.csv"
+    table.write_text("late,weather\nyes,snow\n,rain\nno,?\n")
+    told = run("query", network, "--evidence", table).split()
+    assert list(map(float, told)) == pytest.approx([0.09375, 0.375, 0.75])
+    rows = list(map(json.loads, run("mode", network, "--evidence", table, "--json").splitlines()))
+    assert [row["assignment"]["weather"] for row in rows] == ["snow", "rain", "sun"]
+    run("sample", network, "-n", "10", "--seed", "1", "-o", tmp_path / "sample.csv")
+    assert "over 10 rows" in run("score", network, tmp_path / "sample.csv")
+    table.write_text("late,weather\nyes,snow\nno,rian\n")
+    assert "line 3: variable 'weather' is 'rian': did you mean 'rain'?" in fail("score", network, table)
+
+
 def test_arrays_have_numbers_of_states(run, fail, network, tmp_path):
     model = pgcc.compile(pgcc.load(network))
     rows = np.array([[0, 1, 0], [2, 1, -1], [1, -1, 1]])
