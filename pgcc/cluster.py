@@ -249,7 +249,7 @@ def _result_of(future: Any) -> Any:
         raise _LostError(str(error)) from None
 
 
-def logprobs(address: Any, model: Model, blocks: Iterable[tuple[T, np.ndarray]]) -> Iterator[tuple[T, np.ndarray]]:
+def logprobs(address: Any, model: Model, blocks: Iterable[tuple[T, Any]]) -> Iterator[tuple[T, np.ndarray]]:
     """Compute log Pr of the rows of every block on the workers of a Dask cluster.
 
     Parameters
@@ -258,8 +258,8 @@ def logprobs(address: Any, model: Model, blocks: Iterable[tuple[T, np.ndarray]])
         The address of the scheduler, such as ``tcp://10.0.0.1:8786``, or a client.
     model : Model
         The model to evaluate. Its circuit is sent to every worker once and compiled there once.
-    blocks : iterable of (label, rows of codes)
-        The rows, in blocks; codes are 1 (in), 0 (out) and −1 (unobserved).
+    blocks : iterable of (label, rows of evidence)
+        The rows, in blocks: evidence as any question takes it, such as arrays of 1 (in), 0 (out) and −1 (unobserved).
 
     Yields
     ------

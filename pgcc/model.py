@@ -49,6 +49,7 @@ from pgcc.validity.standing import BY_RULES, CONDITIONED, RAW, Standing, find_st
 
 if TYPE_CHECKING:
     from pgcc.explore.page import Explorer
+    from pgcc.queries.sensitivity import Influence
 
 # The smallest relative error that float64 results can promise.
 _SMALLEST_RTOL = 1e-14
@@ -826,6 +827,56 @@ class Model(KnowsOtherWords):
         from pgcc.queries.gradient import grad
 
         return grad(self.circuit, evidence, weights=weights, normalize=self._settings.normalize)
+
+    def sensitivity(
+        self,
+        query: Any,
+        given: Any = None,
+        *,
+        change: float = 0.1,
+        rtol: float | None = None,
+        threads: int | None = None,
+    ) -> list[Influence]:
+        """How Pr(query | given) depends on the entries of the tables of a Bayesian network, the strongest first.
+
+        When an entry changes, the others of its row change in proportion, so that they still add up to 1. Entries that
+        are 0 or 1 stay what they are and are not listed; of two that add up to 1, the smaller one is.
+
+        Parameters
+        ----------
+        query, given : evidence
+            One piece each, as in `conditional`.
+        change : float
+            The posteriors ``low`` and ``high`` are those where the odds of the entry are divided, or multiplied, by
+            1 + change. (For a small entry, that is by how much it changes.)
+        rtol, threads
+            As in every question: see `Model`.
+
+        Returns
+        -------
+        list of Influence
+            For every entry, its ``variable``, ``state`` and ``parents``, its ``value``, the ``derivative`` of the
+            posterior, whose error is below rtol/min(θ, 1 − θ) for an entry θ, and the posteriors ``low`` and ``high``.
+            ``pandas.DataFrame(…)`` makes a table of it.
+
+        See Also
+        --------
+        pgcc.plot.tornado : a picture of it
+        pgcc.Model.grad : derivatives with respect to the numbers of any circuit
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> lawn = pgcc.builders.bayesian_network({"rain": 0.2, "wet": (["rain"], {0: 0.1, 1: 0.9})})
+        >>> first, *_ = pgcc.compile(lawn).sensitivity("rain=1", given="wet=1")
+        >>> print(first, first.value, round(first.derivative, 6), round(first.low, 6), round(first.high, 6))
+        Pr(rain=1) 0.2 1.331361 0.671642 0.71223
+        """
+        from pgcc.queries.sensitivity import entries_of, sensitivity
+
+        how: How = {"rtol": rtol, "threads": threads}
+        asked, times = self._asked.read(query), 2 * entries_of(self.circuit)
+        return self._ask(sensitivity, how, given, asked, change, times=times, takes_soft=True)
 
     # -- one way to ask ------------------------------------------------------------------------------------------------
 

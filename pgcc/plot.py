@@ -8,7 +8,7 @@ the picture. matplotlib is imported when you first draw.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from io import StringIO
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from pgcc.data.answers import entries
 from pgcc.data.evidence import Evidence
 from pgcc.draw.labels import LOOKS, shortened
 from pgcc.draw.layout import MARGIN, RADIUS, Drawing, Mark, Wire, lay_out
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from pgcc.model import Model
+    from pgcc.model import Model, Names
 
 FREE, OBSERVED, MEAN = "#4c78a8", "#bdbdbd", "#d1495b"
 MOST_VERTICAL = 12  # more bars than this are horizontal, so that their names can be read
@@ -48,6 +49,8 @@ FORMATS: dict[str, dict[str, Any]] = {
 
 def marginals(model: Model, evidence: Any = None, *, ax: Axes | None = None, top: int | None = None) -> Axes:
     """A bar chart of the marginals Pr(X_i = 1 | evidence). Observed variables are grey and hatched.
+
+    A variable with states has a bar for each of them.
 
     Parameters
     ----------
@@ -79,15 +82,17 @@ def marginals(model: Model, evidence: Any = None, *, ax: Axes | None = None, top
     given = _one(model, evidence)
     values = model.marginals(evidence, names=False)
     shown = np.arange(len(values)) if top is None else np.argsort(-values, kind="stable")[: _positive(top)]
-    names = [model.variables[i] for i in shown]
+    domains, known = model.circuit.domains, given.values(0)
+    names, of = entries(model.variables, domains), [name for name, _, _ in domains.axis] if domains else model.variables
+    names = [names[i] for i in shown]
     ax = _axes(ax, *_bar_size(names))
     horizontal = len(names) > MOST_VERTICAL
     bars = (ax.barh if horizontal else ax.bar)(np.arange(len(names)), values[shown], color=FREE)
     labels = _name_ticks(ax.yaxis if horizontal else ax.xaxis, names, 0 if horizontal else _slant(names))
-    observed = np.flatnonzero(given.chunk(slice(None))[0][shown] >= 0)
+    observed = [at for at, i in enumerate(shown) if not isinstance(known.get(of[i], {0}), set)]
     for i in observed:
         bars[i].set(facecolor=OBSERVED, hatch="///", edgecolor="white")
-    for i in observed[: len(labels)]:
+    for i in observed if labels else []:
         labels[i].set_color(LINE)  # also where the bar has no height
     if horizontal:
         ax.set(xlim=(0, 1), ylim=(len(names) - 0.4, -0.6))  # the first one on top
@@ -97,9 +102,7 @@ def marginals(model: Model, evidence: Any = None, *, ax: Axes | None = None, top
     return _plain(ax)
 
 
-def cardinality(
-    model: Model, evidence: Any = None, *, over: Iterable[str] | str | None = None, ax: Axes | None = None
-) -> Axes:
+def cardinality(model: Model, evidence: Any = None, *, over: Names = None, ax: Axes | None = None) -> Axes:
     """A bar chart of how many variables are in, Pr(|S ∩ T| = k | evidence), with a line at the mean.
 
     Parameters
@@ -108,8 +111,8 @@ def cardinality(
         The model to ask.
     evidence : dict or array
         A single piece of evidence, as in `Model.prob`.
-    over : iterable of str, optional
-        The variables T to count. By default, all of them.
+    over : names, optional
+        The variables T to count, as in every question. By default, all of them.
     ax : matplotlib Axes, optional
         Where to draw. By default, in a new figure.
 
@@ -143,7 +146,8 @@ def cardinality(
     ax.set_xlim(seen[0] - 0.7, seen[-1] + 0.7)
     ax.set_ylim(0, 1.08 * pmf.max())
     ax.locator_params("x", integer=True)
-    ax.set_xlabel(f"how many of {'the' if over is None else 'these'} {len(pmf) - 1} variables are 1")
+    counted = "variables are 1" if model.circuit.domains is None else "are in"
+    ax.set_xlabel(f"how many of {'the' if over is None else 'these'} {len(pmf) - 1} {counted}")
     ax.yaxis.set_label_text(f"probability{_bar(given)}", parse_math=False)
     ax.legend(frameon=False)
     return _plain(ax)
@@ -183,7 +187,7 @@ def covariance(model: Model, evidence: Any = None, *, ax: Axes | None = None) ->
     """
     given = _one(model, evidence)
     matrix = model.covariance(evidence)
-    names = model.variables
+    names = entries(model.variables, model.circuit.domains)
     side = 2.4 + 0.26 * min(len(names), MOST_NAMED)
     ax = _axes(ax, side + 0.9, side)
     most = _largest_pair(matrix)
@@ -194,6 +198,58 @@ def covariance(model: Model, evidence: Any = None, *, ax: Axes | None = None) ->
     _name_ticks(ax.yaxis, names, 0)
     ax.tick_params(length=0)
     return ax
+
+
+def tornado(
+    model: Model, query: Any, given: Any = None, *, change: float = 0.1, top: int = 15, ax: Axes | None = None
+) -> Axes:
+    """Which entries of the tables of a Bayesian network Pr(query | given) depends on most, as a tornado plot.
+
+    Every bar reaches from the posterior with lower odds of an entry to that with higher odds; the line is the posterior
+    itself.
+
+    Parameters
+    ----------
+    model : Model
+        The model of a Bayesian network.
+    query, given, change
+        As in `Model.sensitivity`, which has the numbers.
+    top : int
+        Show only this many entries.
+    ax : matplotlib Axes, optional
+        Where to draw. By default, in a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    See Also
+    --------
+    pgcc.Model.sensitivity : the numbers behind the bars
+    pgcc.plot.save : write a picture to a file
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> lawn = pgcc.builders.bayesian_network({"rain": 0.2, "wet": (["rain"], {0: 0.1, 1: 0.9})})
+    >>> ax = pgcc.plot.tornado(pgcc.compile(lawn), "rain=1", "wet=1", top=2)
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['Pr(rain=1)', 'Pr(wet=1 | rain=0)']
+    """
+    found = model.sensitivity(query, given, change=change)[: _positive(top)]
+    middle = float(model.conditional(query, given))
+    names = list(map(str, found))
+    ax = _axes(ax, 10.0, 1.2 + 0.3 * len(names))
+    for sign, ends, colour in (("/", [one.low for one in found], MEAN), ("×", [one.high for one in found], FREE)):
+        widths = np.subtract(ends, middle)
+        ax.barh(np.arange(len(found)), widths, left=middle, color=colour, label=f"odds {sign} {1 + change:g}")
+    ax.axvline(middle, color=LINE, linewidth=1)
+    ax.set_yticks(np.arange(len(names)), [shortened(name, 3 * LONGEST_NAME) for name in names], parse_math=False)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.legend(frameon=False, loc="lower right")
+    asked = _one(model, query).describe(0).removeprefix("evidence ")
+    ax.xaxis.set_label_text(f"Pr({asked}{_bar(_one(model, given))})", parse_math=False)
+    return _plain(ax)
 
 
 def _largest_pair(matrix: np.ndarray) -> float:
@@ -413,7 +469,7 @@ def _slant(names: Sequence[str]) -> float:
 
 
 def _one(model: Model, evidence: Any) -> Evidence:
-    given = Evidence(model.variables, evidence)
+    given = Evidence(model.circuit.variables, evidence)
     if not given.single:
         raise EvidenceError("a picture shows one piece of evidence, not a table of them")
     return given

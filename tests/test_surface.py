@@ -35,7 +35,7 @@ SHARED = ["over", "size", "rtol", "threads"]
 BY_VARIABLE = {"marginals", "log_odds"}  # a number for every variable
 NAMED = {*BY_VARIABLE, "pairwise", "covariance", "sample"}
 # Public, but no questions about the distribution.
-OTHERS = {"condition", "do", "explain", "explore", "grad", "standing", "states"}
+OTHERS = {"condition", "do", "explain", "explore", "grad", "sensitivity", "standing", "states"}
 
 
 def public(owner: type) -> list[str]:

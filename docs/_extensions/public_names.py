@@ -57,7 +57,7 @@ SECTIONS = [
         "SimplePGC DPP ChowLiu MixtureOfTrees StackedEnsemble CircuitMLE BayesianNetworkMLE Imputer save load",
         "/guide/learning",
     ),
-    section("pgcc.plot", "pgcc.plot", "marginals cardinality covariance circuit save", "/gallery/pictures"),
+    section("pgcc.plot", "pgcc.plot", "marginals cardinality covariance tornado circuit save", "/gallery/pictures"),
     section("pgcc.torch", "pgcc.torch", "logprob dpp_logprob LogProb", "/guide/interop"),
     section("pgcc.cluster", "pgcc.cluster", "logprobs", "/guide/learning"),
     section(
@@ -71,6 +71,7 @@ SECTIONS = [
     section("", "pgcc.queries.information", "Estimate", "/guide/questions"),
     section("", "pgcc.queries.moments", "Moments", "/guide/questions"),
     section("", "pgcc.queries.gradient", "Gradient", "/guide/questions"),
+    section("", "pgcc.queries.sensitivity", "Influence", "/guide/bayesian_networks"),
     section("", "pgcc.queries.explain", "Explanation", "/guide/accuracy"),
     section("", "pgcc.explore.page", "Explorer", "/guide/explorer"),
     section("", "pgcc.validity.standing", "Standing", "/guide/validity"),
@@ -94,7 +95,7 @@ PAGED: dict[str, dict[str, tuple[str, ...]]] = {
         "How many?": ("cardinality", "any_of", "parity", "expected_count", "moments"),
         "Sets": ("sample", "mode", "top"),
         "Information": ("entropy", "kl", "mutual_information"),
-        "About the model": ("states", "explain", "explore", "standing", "grad"),
+        "About the model": ("states", "explain", "explore", "standing", "grad", "sensitivity"),
     },
     "pgcc.Circuit": {
         "Conditioning and marginalising": ("observe", "do", "marginalize", "restrict", "normalize"),

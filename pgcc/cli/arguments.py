@@ -199,7 +199,7 @@ COMMANDS = (
     Command("cardinality", "[options] (FILE | --expr TEXT) [EVIDENCE ...]",
             "print the distribution of how many variables are in", texts.CARDINALITY, (
         *QUESTION,
-        OVER.but(help="the variables to count, such as 'z1, z3' (all)"),
+        OVER.but(help="what to count, such as 'z1, weather=rain' (all variables)"),
         _value("--atol", type=float, metavar="A", help="accept this absolute error: thousands of variables in seconds"),
         *COMPILE,
     )),

@@ -11,7 +11,6 @@ from pgcc import plot
 from pgcc.cli.exits import Exit
 from pgcc.cli.files import check_can_draw, check_can_write, check_output, read_circuit, write_text
 from pgcc.cli.output import json_text
-from pgcc.data.text import parse_evidence
 from pgcc.draw.dot import dot_text
 from pgcc.errors import plural
 from pgcc.explore.page import check_page_name
@@ -44,7 +43,7 @@ def show(args: argparse.Namespace) -> None:
     """Print the facts, the strategy and the accuracy of a model, or draw its circuit."""
     if len(args.words) > 1:
         args.parser.error(f"expected at most one piece of evidence, found {args.words[1]!r} too")
-    evidence = parse_evidence(args.words[0]) if args.words else None
+    evidence = args.words[0] if args.words else None
     circuit = read_circuit(args)
     if args.plot is None and not args.dot and (args.around is not None or args.most_nodes is not None):
         args.parser.error("--around and --most-nodes need a picture: add --plot PATH or --dot")
@@ -58,11 +57,17 @@ def show(args: argparse.Namespace) -> None:
     model = pgcc.compile(circuit, normalize=args.normalize, validate=args.validate)
     explanation = model.explain(evidence)
     if args.json:
-        print(json_text({"names": list(model.variables), **explanation.as_dict()}))
+        states = {} if circuit.domains is None else {"states": {name: list(s) for name, s in model.states.items()}}
+        print(json_text({"names": list(model.variables), **states, **explanation.as_dict()}))
         return
     names = model.variables
-    print(f"variables: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}")
+    told = names if circuit.domains is None else [_with_states(name, model.states[name]) for name in names[:20]]
+    print(f"variables: {', '.join(told[:20])}{', …' if len(names) > 20 else ''}")
     print(explanation)
+
+
+def _with_states(name: str, states: tuple[Any, ...]) -> str:
+    return f"{name} in {{{', '.join(map(str, states[:12]))}{', …' if len(states) > 12 else ''}}}"
 
 
 def convert(args: argparse.Namespace) -> None:
@@ -87,7 +92,7 @@ def convert(args: argparse.Namespace) -> None:
 
 
 def _size(circuit: Circuit) -> dict[str, Any]:
-    return {"variables": len(circuit.variables), "nodes": len(circuit.order), "edges": circuit.edges}
+    return {"variables": len(circuit.domains or circuit.variables), "nodes": len(circuit.order), "edges": circuit.edges}
 
 
 def compile(args: argparse.Namespace) -> None:

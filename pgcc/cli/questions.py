@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import math
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -16,12 +16,14 @@ from pgcc import plot
 from pgcc.cli.files import check_can_draw, check_can_write, read_circuit, table_name, write_text
 from pgcc.cli.output import csv_header, fraction_text, json_text, listed, print_answers, print_csv
 from pgcc.cluster import logprobs
+from pgcc.data.answers import by_state, entries
+from pgcc.data.evidence import Evidence
 from pgcc.data.tables import Csv, open_table
-from pgcc.data.text import parse_evidence, parse_names
 from pgcc.errors import PgccError, plural, printable
 from pgcc.ir.numbers import nearest_float
 from pgcc.model import Model
 from pgcc.progress import progress
+from pgcc.queries.cardinality import most_in
 
 if TYPE_CHECKING:
     from pgcc.queries.mode import Mode
@@ -43,8 +45,8 @@ def query(args: argparse.Namespace) -> None:
     print_answers(_each_answer(args, model, lambda evidence: _probabilities(model, evidence, args)), args.json)
 
 
-def _probabilities(model: Model, evidence: Any, args: argparse.Namespace) -> list[dict[str, Any]]:
-    """The answers for one piece of evidence (a dict) or several rows, as the data that --json prints."""
+def _probabilities(model: Model, evidence: Evidence, args: argparse.Namespace) -> list[dict[str, Any]]:
+    """The answers for one piece of evidence or several rows, as the data that --json prints."""
     if args.log:
         return [{"logprob": x} for x in listed(model.logprob(evidence))]
     if args.exact:
@@ -59,16 +61,25 @@ def _probabilities(model: Model, evidence: Any, args: argparse.Namespace) -> lis
 
 
 def marginals(args: argparse.Namespace) -> None:
-    """Print a line for each variable, or with several pieces of evidence a table with a row for each of them."""
+    """Print a line for each variable or state, or with several pieces of evidence a table with a row for each."""
     _check_evidence(args)
     _check_picture(args)
     model, given = _compile_model(args, "rtol", "threads"), _counted(args)
     if given:
         model = model.condition(**given)
+    names, domains = entries(model.variables, model.circuit.domains), model.circuit.domains
 
-    def answers(evidence: Any) -> list[dict[str, Any]]:
+    def named(row: np.ndarray) -> dict[str, Any]:
+        if row.ndim == 2:
+            rows = (dict(zip(names, numbers, strict=True)) for numbers in row.tolist())
+            return {"covariance": dict(zip(names, rows, strict=True))}
+        if args.json and domains is not None:
+            return {"marginals": by_state(domains, row.tolist())}
+        return {"marginals": dict(zip(names, row.tolist(), strict=True))}
+
+    def answers(evidence: Evidence) -> list[dict[str, Any]]:
         found = model.covariance(evidence) if args.covariance else model.marginals(evidence, names=False)
-        return [_named(model.variables, row) for row in (found[None] if isinstance(evidence, dict) else found)]
+        return list(map(named, found[None] if evidence.single else found))
 
     if args.plot is not None:
         draw = plot.covariance if args.covariance else plot.marginals
@@ -77,16 +88,9 @@ def marginals(args: argparse.Namespace) -> None:
     if args.covariance and not args.json:
         for answer in found:
             rows = answer["covariance"].items()
-            print_csv(["", *model.variables], ([name, *row.values()] for name, row in rows))
+            print_csv(["", *names], ([name, *row.values()] for name, row in rows))
     else:
-        _print_lists(args, found, lambda answer: answer["marginals"], model.variables)
-
-
-def _named(names: tuple[str, ...], found: np.ndarray) -> dict[str, Any]:
-    if found.ndim == 1:
-        return {"marginals": dict(zip(names, found.tolist(), strict=True))}
-    rows = (dict(zip(names, row, strict=True)) for row in found.tolist())
-    return {"covariance": dict(zip(names, rows, strict=True))}
+        _print_lists(args, found, lambda answer: answer["marginals"], names)
 
 
 # -- pgcc cardinality --------------------------------------------------------------------------------------------------
@@ -96,15 +100,15 @@ def cardinality(args: argparse.Namespace) -> None:
     """Print a line for each number, or with several pieces of evidence a table with a row for each of them."""
     _check_evidence(args)
     _check_picture(args)
-    model, over = _compile_model(args, "rtol", "threads"), None if args.over is None else parse_names(args.over)
+    model, over = _compile_model(args, "rtol", "threads"), args.over
 
-    def answers(evidence: Any) -> list[dict[str, Any]]:
+    def answers(evidence: Evidence) -> list[dict[str, Any]]:
         found = np.atleast_2d(model.cardinality(evidence, over=over, atol=args.atol))
         return [{"pmf": row} for row in found.tolist()]
 
     if args.plot is not None:
         plot.save(plot.cardinality(model, _only_evidence(args), over=over), args.plot)
-    most = len(model.variables if over is None else over)
+    most = most_in(model._asked, model._asked.places(model._counted(over)))
     found = _each_answer(args, model, answers)
     _print_lists(args, found, lambda answer: dict(enumerate(answer["pmf"])), range(most + 1))
 
@@ -121,9 +125,8 @@ def sample(args: argparse.Namespace) -> None:
     if args.output is not None:
         check_can_write(args.output, args.force)
     model = _compile_model(args, "threads")
-    evidence = parse_evidence(args.words[0]) if args.words else None
-    rows = model.sample(args.n, evidence, args.seed, **_counted(args))
-    lines = _as_sets(rows, model.variables) if args.json else _as_table(rows, model.variables)
+    rows = model.sample(args.n, _only_evidence(args), args.seed, **_counted(args))
+    lines = _as_data(rows, model) if args.json else _as_table(rows, model.variables)
     if args.output is None:
         sys.stdout.writelines(lines)
     else:
@@ -133,49 +136,52 @@ def sample(args: argparse.Namespace) -> None:
 def _as_table(rows: np.ndarray, names: tuple[str, ...]) -> Iterator[str]:
     yield csv_header(names)
     for row in rows.tolist():
-        yield ",".join(map(str, row)) + "\n"
+        yield ",".join(map(str, row)) + "\n" if rows.dtype != object else csv_header(row)
 
 
-def _as_sets(rows: np.ndarray, names: tuple[str, ...]) -> Iterator[str]:
-    for row in rows:
-        yield json_text({"set": [names[i] for i in np.flatnonzero(row).tolist()]}) + "\n"
+def _as_data(rows: np.ndarray, model: Model) -> Iterator[str]:
+    for row in rows.tolist():
+        yield json_text(_sets(dict(zip(model.variables, row, strict=True)), model)) + "\n"
+
+
+def _sets(assignment: dict[str, Any], model: Model) -> dict[str, Any]:
+    """An assignment as the names that are in, or by variable if some have states."""
+    if model.circuit.domains is not None:
+        return {"assignment": assignment}
+    return {"set": [name for name, value in assignment.items() if value]}
 
 
 # -- pgcc mode ---------------------------------------------------------------------------------------------------------
 
 
 def mode(args: argparse.Namespace) -> None:
-    """Print a line for every set: the names that are in, its log-probability, and whether it is proved to be best."""
+    """Print a line for every set: what is in, its log-probability, and whether it is proved to be best."""
     _check_evidence(args)
     model, how = _compile_model(args, "rtol", "threads"), _counted(args)
     if args.time_limit is not None:
         how["time_limit"] = args.time_limit
 
-    def answers(evidence: Any) -> list[dict[str, Any]]:
+    def answers(evidence: Evidence) -> list[dict[str, Any]]:
         found = model.top(args.top, evidence, **how) if args.top != 1 else model.mode(evidence, **how)
-        rows = [found] if isinstance(evidence, dict) else found
+        rows = [found] if evidence.single else found
         return [{"sets": row if args.top != 1 else [row]} for row in rows]
 
     for answer in _each_answer(args, model, answers):
         for found in answer.pop("sets"):
-            sys.stdout.write(json_text({**answer, **_described(found)}) + "\n" if args.json else _line(found))
+            sys.stdout.write(json_text({**answer, **_described(found, model)}) + "\n" if args.json else _line(found))
         sys.stdout.flush()
 
 
-def _inside(found: Mode) -> list[str]:
-    return [name for name, value in found.assignment.items() if value]
-
-
-def _described(found: Mode) -> dict[str, Any]:
+def _described(found: Mode, model: Model) -> dict[str, Any]:
     numbers = {name: getattr(found, name) for name in ("logprob", "bound", "gap", "exact", "rank")}
-    return {"set": _inside(found), **numbers}
+    return {**_sets(found.assignment, model), **numbers}
 
 
 def _line(found: Mode) -> str:
     proved = "exact" if found.exact else f"gap {found.gap:.4g}"
     if found.condition is not None:
         proved += f", if {found.condition}"
-    return f"{', '.join(_inside(found))}\t{found.logprob:.15g}\t{proved}\n"
+    return f"{', '.join(found.inside)}\t{found.logprob:.15g}\t{proved}\n"
 
 
 # -- pgcc score --------------------------------------------------------------------------------------------------------
@@ -192,7 +198,7 @@ def score(args: argparse.Namespace) -> None:
     where, score = printable(table_name(path)), _Score()
     with (
         progress(f"scoring {where}", None, "row") as bar,
-        contextlib.closing(_blocks(path, model.variables, header=None)) as blocks,
+        contextlib.closing(_blocks(path, model, header=None)) as blocks,
     ):
         here = args.cluster is None
         scored = _ask_blocks(path, blocks, model.logprob) if here else logprobs(args.cluster, model, blocks)
@@ -271,45 +277,55 @@ def _print_lists(
         print_csv(names, (numbers(answer).values() for answer in found))
 
 
-def _only_evidence(args: argparse.Namespace) -> dict[str, int]:
-    """The single piece of evidence; an empty dict if there is none."""
-    return parse_evidence(args.words[0]) if args.words else {}
+def _only_evidence(args: argparse.Namespace) -> str:
+    """The single piece of evidence; an empty text if there is none."""
+    return args.words[0] if args.words else ""
 
 
-def _each_answer(args: argparse.Namespace, model: Model, answers: Callable[[Any], list[Answer]]) -> Iterator[Answer]:
+def _each_answer(
+    args: argparse.Namespace, model: Model, answers: Callable[[Evidence], list[Answer]]
+) -> Iterator[Answer]:
     """An answer for each piece of evidence, with what it is an answer to: ``evidence``, or the ``row`` of a table.
 
-    answers : takes a dict of evidence, or rows of codes, and gives a list with an answer for each.
+    answers : takes one or several rows of evidence, and gives a list with an answer for each.
     """
     if args.evidence is None:
-        for evidence in [parse_evidence(text) for text in args.words] or [{}]:
-            observed = {name: code for name, code in evidence.items() if code >= 0}
-            for answer in answers(evidence):
+        for given in [Evidence(model.circuit.variables, text) for text in args.words or [""]]:
+            observed = {name: _value(value, model.states[name]) for name, value in given.values(0).items()}
+            for answer in answers(given):
                 yield {"evidence": observed, **answer}
         return
     done = 0
-    with contextlib.closing(_blocks(args.evidence, model.variables, header=True)) as blocks:
+    with contextlib.closing(_blocks(args.evidence, model, header=True)) as blocks:
         for _, found in _ask_blocks(args.evidence, blocks, answers):
             yield from ({"row": row, **answer} for row, answer in enumerate(found, done))
             done += len(found)
 
 
-def _blocks(path: str, variables: Sequence[str], header: bool | None) -> Generator[tuple[str, np.ndarray]]:
+def _value(value: Any, states: tuple[Any, ...]) -> Any:
+    """What is observed of a variable, for JSON: a set of states as a list in their order."""
+    return [state for state in states if state in value] if isinstance(value, set) else value
+
+
+def _blocks(path: str, model: Model, header: bool | None) -> Generator[tuple[str, Evidence]]:
     """The rows of a table in chunks, with the name of the first row of each; header None: if there is one."""
-    if path == "-":
-        yield from Csv(sys.stdin, table_name(path), variables, header).chunks()
-        return
-    with open_table(path, variables, header) as table:
-        yield from table.chunks()
+    columns = model.circuit.variables
+    with contextlib.ExitStack() as files:
+        if path == "-":
+            table: Any = Csv(sys.stdin, table_name(path), columns, header)
+        else:
+            table = files.enter_context(open_table(path, columns, header))
+        for place, codes in table.chunks():
+            yield place, Evidence.of_codes(columns, np.require(codes, np.int8, ["C", "W"]))
 
 
 def _ask_blocks(
-    path: str, blocks: Iterable[tuple[str, np.ndarray]], ask: Callable[[np.ndarray], Found]
+    path: str, blocks: Iterable[tuple[str, Evidence]], ask: Callable[[Evidence], Found]
 ) -> Iterator[tuple[str, Found]]:
     """The name of the first row of each chunk, and the answers to its rows; errors say which row is row 0."""
-    for first, codes in blocks:
+    for first, rows in blocks:
         try:
-            found = ask(codes)
+            found = ask(rows)
         except PgccError as error:
             raise PgccError(f"{table_name(path)}, row 0 being {first}: {error}") from None
         yield first, found
@@ -321,7 +337,7 @@ def _counted(args: argparse.Namespace) -> dict[str, Any]:
         if args.over is not None:
             args.parser.error("--over says what --size counts: it means nothing alone")
         return {}
-    return {"size": parse_size(args.size), "over": None if args.over is None else parse_names(args.over)}
+    return {"size": parse_size(args.size), "over": args.over}
 
 
 def parse_size(text: str) -> int | tuple[int, int] | list[int]:

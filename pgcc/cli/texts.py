@@ -27,13 +27,14 @@ examples:
 QUERY = """\
 Print the probability of the evidence, with everything else summed out: one line for each EVIDENCE, or for each row of
 a table. Without any evidence the answer is 1 or, with --no-normalize, the total of the polynomial. EVIDENCE has the
-form 'name=value, …', where 1 means in, 0 out and ? unobserved. Put unusual names in quotes: '"my name"=1'.
+form 'name=value, …', where 1 means in, 0 out and ? unobserved. A variable with states takes these as values, as in
+'weather=rain', 'weather!=rain' or 'weather in {sun, rain}'. Put unusual names in quotes: '"my name"=1'.
 """
 
 FILE = """a circuit: .pgc, .npz, or another format by its extension, such as a kernel (.npy, .csv) or a graph (.edges,
 .tsv); - reads .pgc text from standard input"""
 
-DATA = "a CSV file of 1, 0 and ? or nothing, or an array in .npy; it is read in pieces"
+DATA = "a CSV file of 1, 0 and ? or nothing, or of states, or an array in .npy; it is read in pieces"
 
 SCORE = """\
 Print the average natural log-likelihood of the rows of a table under the distribution of the circuit. Missing values
@@ -44,13 +45,15 @@ for standard input.
 """
 
 MARGINALS = """\
-Print the probability that each variable is in, given the evidence: one line per variable. For several pieces of
-evidence, or a table of them, print a CSV table with one row for each. Evidence of probability 0 is an error.
+Print the probability that each variable is in, given the evidence: one line per variable, and one per state of a
+variable with states. For several pieces of evidence, or a table of them, print a CSV table with one row for each.
+Evidence of probability 0 is an error.
 """
 
 CARDINALITY = """\
 Print the distribution of the number of variables that are in, given the evidence: one line per number. For several
-pieces of evidence, or a table of them, print a CSV table with one row for each.
+pieces of evidence, or a table of them, print a CSV table with one row for each. Of variables with states, say which
+states to count: --over 'late, weather=rain'.
 """
 
 SAMPLE = """\
@@ -89,8 +92,8 @@ Learn a model from the rows of a table and write it as a circuit, which you can 
 Missing values (? or nothing) are summed out. The table is read once, in pieces, so it may be larger than memory.
 """
 
-CSV = """a CSV file whose first line names variables, followed by rows of 1, 0 and (for unobserved) nothing, ? or -1;
-variables without a column are unobserved; - reads standard input"""
+CSV = """a CSV file whose first line names variables, followed by rows of 1, 0 and (for unobserved) nothing, ? or -1, or
+of states; variables without a column are unobserved; - reads standard input"""
 
 METHOD = f"auto (the default), {', '.join(METHODS)}; 'pgcc show' says which of them auto uses"
 

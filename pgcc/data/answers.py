@@ -18,7 +18,7 @@ DataFrame, several columns, ``weather=sun`` and so on (`Domains.axis`). Samples 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
@@ -104,7 +104,8 @@ def in_form(answers: Any, given: Evidence, axes: Axes, names: bool | None) -> An
         return _framed(answers, given, axes, given.index)
     if names and axes is _VARIABLES:
         if form is Form.SERIES:
-            return _pandas().Series(dict(zip(_entries(given), answers[0].tolist(), strict=True)))
+            heads = entries(given.variables, given.domains)
+            return _pandas().Series(dict(zip(heads, answers[0].tolist(), strict=True)))
         if given.domains is None:
             found = [dict(zip(given.variables, row, strict=True)) for row in answers.tolist()]
         else:
@@ -145,11 +146,15 @@ def _of_states(answers: np.ndarray, domains: Domains, axes: Axes, labels: bool) 
     return answers[..., places] if axes is Axes.VARIABLES else answers[..., places, :][..., places]
 
 
-def _entries(given: Evidence) -> list[str]:
-    """The names of the numbers of an answer about variables."""
-    if given.domains is None:
-        return list(given.variables)
-    return [name if state is None else f"{name}={state}" for name, state, _ in given.domains.axis]
+def entries(variables: Iterable[str], domains: Domains | None) -> list[str]:
+    """The names of the numbers of an answer about variables.
+
+    >>> entries(["w", "wet"], Domains.of({"w": ["sun", "rain", "snow"], "wet": [0, 1]}))
+    ['w=sun', 'w=rain', 'w=snow', 'wet']
+    """
+    if domains is None:
+        return list(variables)
+    return [name if state is None else f"{name}={state}" for name, state, _ in domains.axis]
 
 
 def joined(parts: list[Any]) -> Any:
@@ -171,7 +176,7 @@ def _framed(answers: Any, given: Evidence, axes: Axes, index: Any) -> Any:
     if axes is Axes.NUMBER:
         kept = answers if isinstance(answers, np.ndarray) else pandas.array(answers, dtype=object)
         return pandas.Series(kept, index=index)
-    columns: Any = list(given.variables) if axes is Axes.SAMPLES else _entries(given)
+    columns: Any = list(given.variables) if axes is Axes.SAMPLES else entries(given.variables, given.domains)
     columns = range(answers.shape[-1]) if axes is Axes.COUNTS else columns
     if answers.ndim == 2:
         return pandas.DataFrame(answers, index=index, columns=columns)

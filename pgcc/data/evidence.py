@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.arrays import as_array, is_frame, is_pandas, is_sparse
-from pgcc.data.text import is_missing, parse_evidence, parse_names
+from pgcc.data.text import is_missing, parse_counted, parse_evidence, parse_names
 from pgcc.errors import EvidenceError, brief
 from pgcc.evaluate.soft import SoftRows
 from pgcc.ir.domains import Domain, domains_of
@@ -177,22 +177,13 @@ class Evidence:
         table = self._table[rows]
         if self._checked:
             return table
-        if self.domains is not None:
-            read = isinstance(self._table, _Frame)
-            return self.domains.codes(table if read else self._states(table, rows.indices(self.rows)[0]))
+        if self.domains is not None and isinstance(self._table, _Frame):
+            return self.domains.codes(table)
         if not table.flags.writeable:  # another type to Numba, for which it would compile every kernel anew
             table = table.copy()
-        if not checked and table.dtype == np.int8 and table.flags.c_contiguous:
+        if not checked and self.domains is None and table.dtype == np.int8 and table.flags.c_contiguous:
             return table
         return as_codes(table, self.columns, rows.indices(self.rows)[0])
-
-    def _states(self, table: np.ndarray, first: int) -> np.ndarray:
-        """The numbers of the states that a table of numbers or labels means; −1 for what is unobserved."""
-        assert self.domains is not None
-        found = np.empty(table.shape, np.int64)
-        for v, (name, domain) in enumerate(self.domains.items()):
-            found[:, v] = as_states(table[:, v], domain, name, first)
-        return found
 
     def values(self, row: int) -> dict[str, Any]:
         """What a row observes, by variable: 1 or 0, or the label of a state, or the set of those that are possible."""
@@ -423,12 +414,14 @@ def read_counted(
 
     >>> from pgcc.ir.domains import Domains, as_columns
     >>> columns = as_columns(Domains.of({"w": ["sun", "rain", "snow"], "wet": ["no", "yes"]}))
-    >>> read_counted({"w": {"rain", "snow"}}, columns, {}), read_counted("wet", columns, {})
-    (['w=rain', 'w=snow'], ['wet'])
+    >>> read_counted({"w": {"rain", "snow"}}, columns, {}), read_counted("wet, w=rain", columns, {})
+    (['w=rain', 'w=snow'], ['wet', 'w=rain'])
     """
     domains = domains_of(columns)
     if domains is None:
         return read_names(names, column)
+    if isinstance(names, str) and find_variable(names, domains) is None:
+        names = parse_counted(names)
     if isinstance(names, Mapping):
         states = {read_names([name], domains)[0]: labels for name, labels in names.items()}
     else:
@@ -447,7 +440,7 @@ def _counted(name: str, domain: Domain, labels: Any) -> list[str]:
         raise EvidenceError(
             f"{name!r} is neither in nor out: its states are {some([*map(str, domain.states)])}",
             argument="over",
-            advice=f"over={{{name!r}: {domain.states[-1]!r}}} counts a state",
+            advice=f"over={f'{name}={domain.states[-1]}'!r} counts a state",
         )
     found = [column for i in sorted(counted) if (column := domain.columns[i])]
     if len(found) < len(counted):
@@ -581,7 +574,13 @@ def _from_objects(table: np.ndarray) -> np.ndarray:
 
 
 def as_codes(table: np.ndarray, variables: Sequence[str], first_row: int) -> np.ndarray:
-    """Convert numbers to codes and check them; an error names the first bad entry."""
+    """Convert numbers, or labels of states, to codes and check them; an error names the first bad entry."""
+    domains = domains_of(variables)
+    if domains is not None:
+        states = np.empty(table.shape, np.int64)
+        for v, (name, domain) in enumerate(domains.items()):
+            states[:, v] = as_states(table[:, v], domain, name, first_row)
+        return domains.codes(states)
     kind = table.dtype.kind
     if kind == "b":  # converted, not viewed: the bytes of a boolean array may be others than 0 and 1
         return np.ascontiguousarray(table, dtype=np.int8)

@@ -287,7 +287,7 @@ def _single_character_codes(lines: list[str], width: int, separator: str) -> np.
 
 
 class Npy:
-    """A table in an open .npy file.
+    """A table in an open .npy file; the values of variables with states are as in any array (`Domain.numbers`).
 
     It is read and not mapped into memory: if a mapped file became shorter, the process would be killed.
 
@@ -305,7 +305,8 @@ class Npy:
         self._file, self._path = file, path
         self.rows, self.columns, self._kind = _header(file, path)
         self._begun = self._first_row()
-        self.variables = column_names(self.columns) if variables is None else list(variables)
+        self._shown = column_names(self.columns) if variables is None else variables
+        self.variables = list(domains_of(self._shown) or self._shown)
         if len(self.variables) != self.columns:
             needed = f"one for each of the {len(self.variables)} variables is needed"
             raise EvidenceError(f"{path} has {plural(self.columns, 'column')}: {needed}")
@@ -343,7 +344,7 @@ class Npy:
             if len(text) < size:
                 raise self._cut_off(first + len(text) // (n * self._kind.itemsize))
             try:
-                yield f"row {first}", as_codes(np.frombuffer(text, self._kind).reshape(-1, n), self.variables, first)
+                yield f"row {first}", as_codes(np.frombuffer(text, self._kind).reshape(-1, n), self._shown, first)
             except EvidenceError as error:
                 raise EvidenceError(f"{path}: {error}") from None
 

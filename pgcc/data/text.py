@@ -27,6 +27,7 @@ _SET = r"""\{ (?P<set>(?:[^{}"']|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')*+) \}"""
 _VALUE = _TEXT.format("value_", r"""[^\s,="']++""", "*+")  # a state may be called ""
 _ITEM = re.compile(rf"{_QUOTED} (?: (?P<not>!?+) = \s*+ {_VALUE} | in \s*+ {_SET} ) \s*+ (?:,|\Z)", re.VERBOSE)
 _NAME = re.compile(r"\s*+" + _TEXT.format("", _BARE, "*+") + r"\s*+(?:,|\Z)", re.VERBOSE)
+_COUNTED = re.compile(rf"{_QUOTED} (?: = \s*+ {_VALUE} | in \s*+ {_SET} )?+ \s*+ (?:,|\Z)", re.VERBOSE)
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -68,7 +69,7 @@ def parse_evidence(text: str, variables: Sequence[str] = (), domains: Mapping[st
     possible: dict[str, set[int]] = {}
     for item in _items(text, _ITEM, lambda: f"evidence looks like {_example(variables)}"):
         name = _unquoted(item)
-        values = parse_names(item["set"]) if item["set"] is not None else [_unquoted(item, "value_")]
+        values = _values(item)
         domain = (domains or {}).get(name)
         if domain is None and domains and name not in domains:
             found[name] = -1  # an unknown variable, which is refused by name
@@ -113,6 +114,19 @@ def parse_names(text: str) -> list[str]:
     return [_unquoted(item) for item in _items(text, _NAME, lambda: "names look like 'z1, z3'")]
 
 
+def parse_counted(text: str) -> dict[str, list[str] | None]:
+    """Read what to count, such as `late, weather=rain`, as a dict from names to states; None where none is named.
+
+    >>> parse_counted("late, weather=rain, 'the wind' in {strong, 'very strong'}")
+    {'late': None, 'weather': ['rain'], 'the wind': ['strong', 'very strong']}
+    """
+    found: dict[str, list[str] | None] = {}
+    for item in _items(text, _COUNTED, lambda: "what is counted looks like 'z1, weather=rain'"):
+        name, is_state = _unquoted(item), item.lastgroup not in ("bare", "double", "single")
+        found[name] = [*(found.get(name) or []), *_values(item)] if is_state else None
+    return found
+
+
 def _items(text: str, form: re.Pattern[str], advice: Callable[[], str]) -> Iterator[re.Match[str]]:
     """The items of a text, one after another."""
     at, end = 0, len(text.rstrip())
@@ -137,6 +151,11 @@ def _example(variables: Sequence[str]) -> str:
 def _unquoted(item: re.Match[str], part: str = "") -> str:
     bare, double, single = item[f"{part}bare"], item[f"{part}double"], item[f"{part}single"]
     return bare if bare is not None else _ESCAPED.sub(r"\1", single if double is None else double)
+
+
+def _values(item: re.Match[str]) -> list[str]:
+    """The values that an item names."""
+    return parse_names(item["set"]) if item["set"] is not None else [_unquoted(item, "value_")]
 
 
 def _value(code: int) -> str:

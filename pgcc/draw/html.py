@@ -12,10 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pgcc.data.answers import by_state
 from pgcc.draw.labels import shortened
 from pgcc.draw.svg import circuit_svg
 from pgcc.errors import PgccError, plural
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pgcc.validity.verdict import Verdict
 
 MOST_BARS = 24  # variables whose marginals are shown
+MOST_STATES = 4  # states of a variable whose probabilities are written
 MOST_NAMES = 40  # members of a most probable set
 LONGEST_NAME, LONGEST_TEXT = 40, 300  # characters
 
@@ -43,6 +45,9 @@ ONCE_ASKED = 5_000_000
 FEW_NODES = 2_000
 
 BAR, FAINT, LINE = "#4c8bc9", "rgba(128, 128, 128, 0.16)", "rgba(128, 128, 128, 0.35)"
+# One for each state; the same lightness, so that none stands out.
+_HUES = (BAR, "#c9824c", "#5aa564", "#a06bc4", "#c45b79", "#8a8f3c")
+_DOT = "display: inline-block; width: 0.6em; height: 0.6em; border-radius: 50%"
 # With some of the colour of the text: darker on light paper, lighter on dark.
 GOOD, BAD, OPEN = (f"color-mix(in srgb, {hue} 70%, currentColor)" for hue in ("#12a05c", "#e0322b", "#c98a00"))
 
@@ -101,6 +106,8 @@ def _way(model: Model) -> str:
 
 def _marginals(model: Model) -> str:
     values = np.asarray(model.marginals(names=False))
+    if model.circuit.domains is not None:
+        return _states(by_state(model.circuit.domains, values.tolist()))
     n = len(values)
     shown = range(n) if n <= MOST_BARS else np.argsort(-values, kind="stable")[:MOST_BARS]
     table = _table(_bar(model.variables[i], float(values[i])) for i in shown)
@@ -111,13 +118,38 @@ def _marginals(model: Model) -> str:
     return table + _note("; ".join(said), safe=True) if n else _note("it has no variables")
 
 
+def _states(marginals: dict[str, Any]) -> str:
+    """Variables some of which have states."""
+    shown = list(marginals.items())[:MOST_BARS]
+    table = _table(_stacked(name, p) if isinstance(p, dict) else _bar(name, p) for name, p in shown)
+    if len(shown) == len(marginals):
+        return table
+    return table + _note(f"the first {MOST_BARS} variables; all: {_code('model.marginals(names=True)')}", safe=True)
+
+
+def _stacked(name: str, states: dict[Any, float]) -> str:
+    """A row of a table: the name, a part of a bar for every state, and their numbers."""
+    parts = [(str(state), p, _HUES[i % len(_HUES)]) for i, (state, p) in enumerate(states.items())]
+    listed = sorted(parts, key=lambda part: -part[1])[:MOST_STATES]
+    told = (f"{_part(0.0, hue, _DOT)} {_name(state)} {_probability(p)}" for state, p, hue in listed)
+    more = ", …" if len(parts) > MOST_STATES else ""
+    return _row(_name(name), _track(_part(p, hue) for _, p, hue in parts), ", ".join(told) + more)
+
+
 def _bar(name: str, probability: float) -> str:
     """A row of a table: the name, a bar as long as the probability, and the number."""
+    return _row(_name(name), _track([_part(probability, BAR, "border-radius: 2px")]), _probability(probability))
+
+
+def _track(parts: Iterable[str]) -> str:
+    size = "display: flex; width: 160px; height: 0.8em; margin-top: 0.3em"
+    return f'<div style="{size}; background: {FAINT}; border-radius: 2px; overflow: hidden">{"".join(parts)}</div>'
+
+
+def _part(probability: float, hue: str, style: str = "") -> str:
+    """A part of a bar, as long as the probability."""
     width = 100.0 * min(max(probability, 0.0), 1.0)
-    bar = f'<div style="width: {width:.2f}%; height: 100%; background: {BAR}; border-radius: 2px"></div>'
-    size = "width: 160px; height: 0.8em; margin-top: 0.3em"
-    track = f'<div style="{size}; background: {FAINT}; border-radius: 2px">{bar}</div>'
-    return _row(_name(name), track, _probability(probability))
+    return f'<div style="width: {width:.2f}%; height: 100%; background: {hue}; {style}"></div>'
 
 
 def _probability(p: float) -> str:
@@ -189,7 +221,7 @@ def mode_html(mode: Mode) -> str:
     >>> "The most probable set" in text, ">0.4<" in text
     (True, True)
     """
-    inside = [name for name, value in mode.assignment.items() if value]
+    inside, n = mode.inside, len(mode.assignment)
     head = "The most probable set" if mode.rank == 1 else f"Number {mode.rank} of the most probable sets"
     colour = GOOD if mode.exact else OPEN
     factor = math.exp(min(mode.gap, 700.0))
@@ -204,7 +236,7 @@ def mode_html(mode: Mode) -> str:
         proof += f", if {mode.condition}"
     rows = [
         ("in", _set(inside)),
-        ("out", f"{len(mode.assignment) - len(inside):,} of {plural(len(mode.assignment), 'variable')}"),
+        *([] if len(inside) == n else [("out", f"{n - len(inside):,} of {plural(n, 'variable')}")]),
         ("probability", f"{math.exp(mode.logprob):.6g}" if mode.logprob > -700 else f"exp({mode.logprob:.6g})"),
         ("log-probability", f"{mode.logprob:.6g}"),
         ("best?", f'<span style="color: {colour}; font-weight: 600">{proof}</span>'),
@@ -255,7 +287,7 @@ def circuit_html(circuit: Circuit) -> str:
     >>> "Circuit over 2 variables" in text, "<svg" in text
     (True, True)
     """
-    n = len(circuit.variables)
+    n = len(circuit.domains or circuit.variables)
     written = str(circuit) if len(circuit.order) <= 40 else ""
     formula = _code(written) if written and "\n" not in written and len(written) <= 120 else ""
     return _card(f"Circuit over {plural(n, 'variable')}", formula, _structure(circuit),
@@ -270,7 +302,8 @@ def pc_html(circuit: PC) -> str:
     >>> "Probabilistic circuit over 2 variables" in text, "4 edges before smoothing, 8 after" in text
     (True, True)
     """
-    n, literals = len(circuit.variables), circuit.literals
+    literals = circuit.literals
+    n = len(literals.domains or literals.variables)
     told = ""
     if len(literals.order) <= FEW_NODES and literals._overlap is None:
         told = _note(str(circuit.smoothing))

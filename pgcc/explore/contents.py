@@ -16,8 +16,7 @@ from pgcc.errors import PgccError
 from pgcc.explore.packing import as_scaled
 from pgcc.explore.places import horizontal_places
 from pgcc.explore.tree_graph import find_graph
-from pgcc.frontend.structure import structure
-from pgcc.ir.circuit import Circuit
+from pgcc.ir.domains import Domains
 from pgcc.ir.numbers import add
 from pgcc.ir.operands import check_decomposable
 from pgcc.program.det_structure import DetStructure
@@ -30,8 +29,6 @@ OPERATIONS = (LEAF, SUM, TIMES, DET)
 # A page that answers a click within about a second has at most this many variables, arguments of instructions, and
 # multiplications for its determinants.
 MOST_VARIABLES, MOST_ARGUMENTS, MOST_MULTIPLICATIONS = 20_000, 4_000_000, 500_000_000
-# Whether sums are deterministic is decided for circuits of up to this many edges, which takes about a second.
-_MOST_DECIDED = 20_000
 _PART = "circuit.restrict(names) is a part of it, and model.condition(evidence) what evidence leaves"
 
 
@@ -102,6 +99,21 @@ def program_arrays(program: Program) -> dict[str, np.ndarray]:
     }
 
 
+def state_arrays(compiled: Compiled) -> dict[str, np.ndarray]:
+    """The block of every column, the columns for which being out is a state, and whether a column is counted.
+
+    Counted is what is yes or no.
+    """
+    columns = compiled.circuit.variables
+    domains, blocks = compiled.given.domains or Domains.plain(columns), compiled.blocks
+    yes = {d.columns[d.affirmed] for d in domains.values() if d.affirmed is not None}
+    return {
+        "block": np.arange(len(columns), dtype=np.int32) if blocks is None else blocks.block.astype(np.int32),
+        "outs": compiled.outs.astype(np.int32),
+        "counted": np.array([column in yes for column in columns], np.uint8),
+    }
+
+
 def _matrices(structures: list[DetStructure]) -> dict[str, np.ndarray]:
     """M0, U and V of all determinants by their columns: how many entries each has, their rows, and the entries."""
     counts, rows, entries = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
@@ -122,23 +134,29 @@ def described(compiled: Compiled, program: Program) -> dict[str, Any]:
     positive = bool((program.weights >= 0).all() and (program.leaf_table >= 0).all())
     return {
         "variables": list(compiled.circuit.variables),
+        "states": _described_states(compiled),
         "root": program.value,
         "dets": [_described_det(one) for one in program.structures],
         # nothing is negative: choices at sums are probabilities
         "positive": positive and all(one.nonnegative for one in program.structures),
-        "deterministic": positive and _is_deterministic(compiled.homogenized),
+        # no two terms of a sum are positive at the same assignment: the largest term gives the mode
+        "deterministic": compiled.max_product is not None,
         "graph": find_graph(program, compiled.circuit.variables),
         "sizes": {"nodes": len(compiled.circuit.order), "edges": compiled.circuit.edges},
     }
 
 
+def _described_states(compiled: Compiled) -> list[dict[str, Any]]:
+    """The variables with states, and where the probability of each state stands in an answer (−1: it is 1)."""
+    domains = compiled.given.domains or Domains.plain(())
+    place = {(name, state): at for name, state, at in domains.axis}
+    return [
+        {"name": name, "labels": list(map(str, d.states)), "places": [place.get((name, s), -1) for s in d.states]}
+        for name, d in domains.items()
+        if not d.is_plain
+    ]
+
+
 def _described_det(one: DetStructure) -> dict[str, Any]:
     counted = None if one.size is None or one.counted is None else [i for i, c in enumerate(one.counted) if c]
     return {"rank": one.rank, "children": one.children, "size": one.size, "counted": counted}
-
-
-def _is_deterministic(circuit: Circuit) -> bool:
-    """Whether no two terms of a sum are positive at the same assignment, so that the largest term gives the mode."""
-    if circuit.facts.dets or circuit.edges > _MOST_DECIDED:
-        return False
-    return structure(circuit).deterministic is True

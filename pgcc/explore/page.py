@@ -14,7 +14,7 @@ from typing import Any
 from pgcc import __version__
 from pgcc.compiler import Compiled
 from pgcc.errors import EvidenceError, PgccError, plural
-from pgcc.explore.contents import described, page_program, program_arrays
+from pgcc.explore.contents import described, page_program, program_arrays, state_arrays
 from pgcc.explore.packing import pack
 from pgcc.formats.io import as_path, writing
 from pgcc.locks import cached_property
@@ -22,10 +22,11 @@ from pgcc.locks import cached_property
 # The modules of the page, each after those that it imports.
 SCRIPTS = (
     "decode", "scaled", "matrix", "determinant", "evaluator", "series", "sampler", "trees", "mode",
-    "jobs", "text", "variables", "sizes", "sets", "circuit", "graph", "app",
+    "jobs", "text", "states", "variables", "sizes", "sets", "circuit", "graph", "app",
 )  # fmt: skip
 # The height of the page in a notebook, in pixels.
 HEIGHT = 760
+_HINTS = "Click: in, out, open again", "Click a state: observed, open again (with Shift: ruled out)"
 
 
 class Explorer:
@@ -56,7 +57,7 @@ class Explorer:
         groups: Mapping[str, Iterable[str]] | None = None,
         height: int = HEIGHT,
     ):
-        names = compiled.circuit.variables
+        names = tuple(compiled.given.domains or compiled.circuit.variables)
         if title is not None and not isinstance(title, str):
             raise PgccError(f"title={title!r} is not text", argument="title")
         if type(height) is not int or height < 100:
@@ -64,8 +65,11 @@ class Explorer:
         self._title, self._height = title or f"A model of {plural(len(names), 'variable')}", height
         program = page_program(compiled)
         # "proved": that no coefficient is negative, which searches for modes rely on
-        told = {"title": self._title, "proved": proved, "groups": _read_groups(groups, names)}
-        self._about, self._arrays = described(compiled, program) | told, program_arrays(program)
+        self._about, self._arrays = described(compiled, program), program_arrays(program) | state_arrays(compiled)
+        columns, states = self._about["variables"], [one["name"] for one in self._about["states"]]
+        number = {name: i for i, name in enumerate(columns)} | {name: len(columns) + k for k, name in enumerate(states)}
+        listed = [(head, [number[names[i]] for i in members]) for head, members in _read_groups(groups, names)]
+        self._about |= {"title": self._title, "proved": proved, "groups": listed}
 
     @cached_property
     def data(self) -> dict[str, Any]:
@@ -75,12 +79,16 @@ class Explorer:
     @cached_property
     def html(self) -> str:
         """The text of the page."""
-        about = self._about
+        about, counted = self._about, self._arrays["counted"]
+        of_these, of_all = int(counted.sum()), bool(counted.all())
         return _filled(
             _read("page.html"),
             title=escape(self._title),
-            subtitle=f"{plural(len(about['variables']), 'variable')}, {plural(about['sizes']['nodes'], 'node')}"
+            subtitle=f"{self._count}, {plural(about['sizes']['nodes'], 'node')}"
             + (f", {plural(len(about['dets']), 'determinant')}" if about["dets"] else ""),
+            counted=f"How many {'' if of_all else f'of {of_these} yes/no variables '}are in",
+            sizes="" if of_these or of_all else " hidden",
+            hint="; ".join(text for text, many in zip(_HINTS, (self._plain, about["states"]), strict=True) if many),
             version=__version__,
             style=_read("style.css"),
             data=_as_script_data(self.data),
@@ -118,10 +126,17 @@ class Explorer:
         )
 
     @property
+    def _plain(self) -> int:
+        return sum(i < len(self._about["variables"]) for _, members in self._about["groups"] for i in members)
+
+    @property
+    def _count(self) -> str:
+        return plural(self._plain + len(self._about["states"]), "variable")
+
+    @property
     def size(self) -> str:
         """How many variables the page has, and how many bytes, in words."""
-        n = len(self._about["variables"])
-        return f"{plural(n, 'variable')}, {len(self.html.encode()) / 1000:,.0f} kB"
+        return f"{self._count}, {len(self.html.encode()) / 1000:,.0f} kB"
 
     def __repr__(self) -> str:
         return f"<Explorer: {self._title}, {self.size}>"

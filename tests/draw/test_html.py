@@ -109,6 +109,35 @@ def test_of_many_variables_the_most_probable_are_shown():
     assert "model.marginals(names=True)" in page.text
 
 
+def test_variables_with_states_have_bars_of_parts():
+    weather = pc.categorical("weather", {"sun": 0.625, "<b>": 0.25, "snow": 0.125})
+    model = pgcc.compile((weather * pc.bernoulli("late", 0.25) * pc.categorical("sex", {"M": 0.5, "F": 0.5})).to_pgc())
+    page = shown(model)
+    assert page.text.startswith("Model of 3 variables")
+    assert row_of(page, "weather")[2].split(", ") == [" sun 0.6250", " <b> 0.2500", " snow 0.1250"]
+    assert row_of(page, "late")[2] == "0.2500"
+    widths = [float(width) for width in re.findall(r'<div style="width: ([\d.]+)%', model._repr_html_())]
+    assert [width for width in widths if width] == [62.5, 25.0, 12.5, 25.0, 50.0, 50.0]
+    assert "b" not in page.tags
+    mode = shown(model.mode("weather='<b>', sex=F"))
+    assert row_of(mode, "in")[1] == "weather=<b> sex=F"
+    assert row_of(mode, "out")[1] == "1 of 3 variables"
+    assert shown(model.circuit).text.startswith("Circuit over 3 variables")
+    assert "3 variables" in shown(pgcc.check(model.circuit)).text
+
+
+def test_of_many_states_the_most_probable_are_written():
+    shares = {f"s{i}": (i + 1) / 55 for i in range(10)}
+    rows = {f"v{k}": pc.categorical(f"v{k}", shares) for k in range(30)}
+    circuit = rows["v0"]
+    for k in range(1, 30):
+        circuit = circuit * rows[f"v{k}"]
+    page = shown(pgcc.compile(circuit.to_pgc()))
+    assert row_of(page, "v0")[2].split() == ["s9", "0.1818,", "s8", "0.1636,", "s7", "0.1455,", "s6", "0.1273,", "…"]
+    assert len([row for row in page.rows if row[0].startswith("v")]) == html.MOST_BARS
+    assert "model.marginals(names=True)" in page.text
+
+
 NAMES = [f"z{i}" for i in range(8)]
 # Monotone; a determinant; one of a size; with cancellations; not decomposable.
 LARGE = [

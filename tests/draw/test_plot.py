@@ -325,7 +325,8 @@ def counting(pmf):
         model.asked = over, evidence
         return np.array(pmf)
 
-    model = SimpleNamespace(variables=[f"z{i}" for i in range(len(pmf) - 1)], cardinality=cardinality)
+    names = tuple(f"z{i}" for i in range(len(pmf) - 1))
+    model = SimpleNamespace(circuit=SimpleNamespace(variables=names, domains=None), cardinality=cardinality)
     return model
 
 
@@ -347,6 +348,41 @@ def test_marginals_upright():
     assert names_of(ax.xaxis) == ["z1", "z2", "z3"]
     assert ax.get_ylim() == (0, 1)
     assert ax.get_ylabel() == "probability"
+
+
+@pytest.mark.usefixtures("figure")
+def test_a_tornado_has_the_numbers_of_the_model():
+    wet = np.array([[0.1, 0.25], [0.5, 0.75]])
+    tables = {"rain": 0.2, "wind": 0.5, "wet": (["rain", "wind"], wet)}
+    model = pgcc.compile(pgcc.builders.bayesian_network(tables))
+    found = model.sensitivity("rain=1", "wet=1", change=0.25)[:4]
+    ax = plot.tornado(model, "rain=1", "wet=1", change=0.25, top=4)
+    assert names_of(ax.yaxis) == list(map(str, found))
+    ends = [bar.get_x() + bar.get_width() for bar in ax.patches]
+    np.testing.assert_allclose(ends, [one.low for one in found] + [one.high for one in found])
+    assert ax.lines[0].get_xdata()[0] == model.conditional("rain=1", "wet=1")
+    assert ax.get_xlabel() == "Pr(rain=1 | wet=1)"
+    with pytest.raises(pgcc.PgccError, match="top=0"):
+        plot.tornado(model, "rain=1", top=0)
+
+
+@pytest.mark.usefixtures("figure")
+def test_states_have_bars_and_rows():
+    pc = pgcc.pc
+    weather = pc.categorical("weather", {"sun": 0.625, "rain": 0.25, "snow": 0.125})
+    model = pgcc.compile((weather * pc.bernoulli("late", 0.25) * pc.categorical("sex", {"M": 0.5, "F": 0.5})).to_pgc())
+    names = ["weather=sun", "weather=rain", "weather=snow", "late", "sex=M", "sex=F"]
+    ax = plot.marginals(model, "weather!=snow, sex=M")
+    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], [5 / 7, 2 / 7, 0, 0.25, 1, 0])
+    assert [bool(bar.get_hatch()) for bar in ax.patches] == [False] * 4 + [True] * 2  # of a set it is open which
+    assert names_of(ax.xaxis) == names
+    assert names_of(plot.marginals(model, top=2).xaxis) == ["weather=sun", "sex=M"]
+    ax = plot.covariance(model)
+    np.testing.assert_array_equal(ax.images[0].get_array(), model.covariance())
+    assert names_of(ax.yaxis) == names
+    ax = plot.cardinality(model, over={"weather": {"rain", "snow"}, "late": 1})
+    assert ax.get_xlabel() == "how many of these 2 are in"
+    assert ax.lines[0].get_label() == "mean 0.625"
 
 
 @pytest.mark.usefixtures("figure")

@@ -13,7 +13,7 @@ for (const { about, packed, rows } of JSON.parse(readFileSync(file, "utf8"))) {
   const evaluator = new Evaluator(await decodeProgram(packed, about));
   for (const row of rows) {
     const codes = Uint8Array.from(row), value = evaluator.evaluate(codes), joints = evaluator.differentiate();
-    const found = { value, joints: row.map((_, i) => joints.at(i)) };
+    const found = { value, joints: Array.from({ length: row.length + evaluator.outAt.size }, (_, i) => joints.at(i)) };
     if (Math.abs(value.m) > 1e3 * value.x) {
       const steps = sizeSteps(evaluator, codes);
       let step = steps.next();

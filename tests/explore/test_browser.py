@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -241,6 +242,122 @@ def test_a_set_that_is_not_proved_to_be_best_is_called_so(browser, tmp_path):
     page.find("#find-mode").click()
     page.wait("document.getElementById('mode-verdict') !== null")
     assert "Best found" in page.text("#mode-verdict")
+
+
+# -- variables with states ---------------------------------------------------------------------------------------------
+
+
+def weather_and_more() -> pgcc.Circuit:
+    """A mixture of two: three states, two with names, one state, and a plain variable."""
+    pc = pgcc.pc
+    here = pc.categorical("here", {"always": 1})
+    parts = [
+        pc.categorical("weather", dict(zip(("sun", "light rain", "snow"), weather, strict=True)))
+        * pc.bernoulli("late", late)
+        * pc.categorical("smoker", {"yes": smoker, "no": 1 - smoker})
+        * pc.categorical("sex", {"M": 1 - smoker, "F": smoker})
+        * here
+        for weather, late, smoker in [((0.5, 0.25, 0.25), 0.25, 0.125), ((0.125, 0.25, 0.625), 0.5, 0.75)]
+    ]
+    return (0.5 * parts[0] + 0.5 * parts[1]).to_pgc()
+
+
+def states_of_a_determinant() -> pgcc.Circuit:
+    """Exactly one of three is in, which the structure does not show; and whether another one is."""
+    one = pgcc.dpp(L=np.diag([1.0, 2.0, 5.0]), names=["w=a", "w=b", "w=c"]).observe(size=1)
+    return (one * pgcc.parse("0.25*x + 0.75")).with_states({"w": ["a", "b", "c"], "x": ["M", "F"]})
+
+
+def check_states(page: Page, evidence: str) -> None:
+    """All numbers of states are those of the model given this evidence, and so are its own probability and codes."""
+    row = page.model._asked.read(evidence)
+    assert page.evidence.tolist() == row.chunk(slice(None))[0].tolist()
+    assert page.ask("explorer.answer.evidence.value") == pytest.approx(page.model.prob(evidence), rel=1e-9)
+    told = "[one.title, one.getAttribute('aria-label')]"
+    shown = page.ask(f"[...document.querySelectorAll('.state')].map((one) => {told})")
+    expected = page.model.marginals(row, names=True)
+    states = [(v, s) for v, numbers in expected.items() if isinstance(numbers, dict) for s in numbers]
+    assert len(shown) == len(states)
+    for (title, told), (variable, state) in zip(shown, states, strict=True):
+        assert told.startswith(f"{variable}={state}: ")
+        assert title.startswith(f"{state}: ")
+        assert float(title.rpartition(" ")[2]) == pytest.approx(expected[variable][state], abs=6e-5)
+
+
+@pytest.mark.parametrize("circuit", [weather_and_more, states_of_a_determinant])
+def test_states_are_clicked(circuit, browser, tmp_path):
+    page = Page(browser, pgcc.compile(circuit()), tmp_path)
+    variable, domain = next(iter(page.model.circuit.domains.items()))
+    first, second, third = domain.states
+    check_states(page, "")
+
+    def button(state):
+        return page.find(f".state[aria-label^='{variable}={state}: ']")
+
+    button(second).click()
+    check_states(page, f"{variable}='{second}'")
+    assert button(second).get_attribute("aria-pressed") == "true"
+    assert button(first).get_attribute("aria-label") == f"{variable}={first}: ruled out"
+    assert page.text("#chips") == f"{variable}={second} ×"
+    button(second).click()
+    check_states(page, "")
+    page.find(".segment").click()
+    check_states(page, f"{variable}='{first}'")
+    page.find("#chips button").click()
+    button(third).send_keys("0")  # ruled out
+    check_states(page, f"{variable}!='{third}'")
+    assert page.text("#chips") == f"{variable} in {{{first}, {second}}} ×"
+    button(third).send_keys(keys.ARROW_LEFT)
+    assert active(browser).startswith(f"{variable}={second}: ")
+    browser.switch_to.active_element.send_keys("0")
+    check_states(page, f"{variable}='{first}'")  # nothing else is left
+    browser.switch_to.active_element.send_keys(keys.BACKSPACE)
+    check_states(page, "")
+    assert browser.get_log("browser") == []
+
+
+def test_what_is_told_of_states(browser, tmp_path):
+    model = pgcc.compile(weather_and_more())
+    page = Page(browser, model, tmp_path)
+    assert page.text("#subtitle").startswith("5 variables")
+    assert page.text("#size-title") == "How many of 2 yes/no variables are in"
+    page.wait("explorer.sizes !== null")
+    sizes = page.ask("Array.from(explorer.sizes.probability)")
+    np.testing.assert_allclose(sizes, model.cardinality(over="late, smoker"), atol=1e-9)
+    page.find("#find-mode").click()
+    page.wait("explorer.mode !== null && document.getElementById('mode-verdict') !== null")
+    assert "Exact" in page.text("#mode-verdict")
+    inside = [told for told in model.mode().inside if told != "here=always"]
+    assert sorted(page.text("#mode .set").split("\n")) == sorted(inside)
+    browser.execute_script("explorer.drawSamples(1000, 7)")
+    page.wait("explorer.samples !== null")
+    samples = np.array(page.ask("explorer.samples.map((row) => Array.from(row))"))
+    assert (samples[:, :3].sum(axis=1) == 1).all()
+    np.testing.assert_allclose(samples.mean(axis=0), page.marginals[:6], atol=5 * 0.5 / 1000**0.5)
+    assert "weather=" in page.text("#samples .drawn li")
+
+
+def test_the_most_probable_states_of_a_network(browser, tmp_path):
+    """In one pass: the largest term of a deterministic circuit."""
+    model = pgcc.compile(pgcc.load(Path(__file__).parents[2] / "examples" / "cough.bif"))
+    page = Page(browser, model, tmp_path)
+    page.find(".state[aria-label^='fever=high: ']").click()
+    page.find("#find-mode").click()
+    page.wait("explorer.mode !== null && document.getElementById('mode-verdict') !== null")
+    assert "Exact" in page.text("#mode-verdict")
+    assert page.ask("explorer.about.deterministic")
+    assert sorted(page.text("#mode .set").split("\n")) == sorted(model.mode("fever=high").inside)
+    page.find("#mode button").click()
+    assert page.ask("explorer.answer.evidence.value") == pytest.approx(np.exp(model.mode("fever=high").logprob))
+
+
+def test_samples_one_after_another_have_one_state(browser, tmp_path):
+    page = Page(browser, pgcc.compile(states_of_a_determinant()), tmp_path)
+    browser.execute_script("explorer.drawSamples(200, 7)")
+    page.wait("explorer.samples !== null")
+    samples = np.array(page.ask("explorer.samples.map((row) => Array.from(row))"))
+    assert (samples[:, :3].sum(axis=1) == 1).all()
+    np.testing.assert_allclose(samples.mean(axis=0), page.marginals[:4], atol=5 * 0.5 / 200**0.5)
 
 
 # -- keyboard, labels, search ------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def answers_of(circuits: list[Circuit], rows: list[np.ndarray], folder: Path) ->
         queries.append(
             {
                 "about": contents.described(compiled, program),
-                "packed": pack(contents.program_arrays(program)),
+                "packed": pack(contents.program_arrays(program) | contents.state_arrays(compiled)),
                 "rows": np.where(codes < 0, 2, codes).tolist(),
             }
         )
@@ -63,11 +63,12 @@ def rows_for(circuit: Circuit, rng: np.random.Generator, count: int = 3) -> np.n
 
 def check(circuits: list[Circuit], folder: Path, rng: np.random.Generator) -> list[float]:
     """Values and joints are within their bounds; returns the relative bounds of the values."""
-    rows = [rows_for(circuit, rng) for circuit in circuits]
+    rows = [Compiled(one, validate=False).closed(rows_for(one, rng).astype(np.int8)) for one in circuits]
     answers = iter(answers_of(circuits, rows, folder))
     bounds = []
     for circuit, codes in zip(circuits, rows, strict=True):
-        exact = Compiled(circuit, validate=False).exact
+        compiled = Compiled(circuit, validate=False)
+        exact = compiled.exact
         for row in codes.tolist():
             found = next(answers)
             value, bound = number(found["value"])
@@ -76,7 +77,12 @@ def check(circuits: list[Circuit], folder: Path, rng: np.random.Generator) -> li
             bounds.append(float(bound / abs(true) if true else bound))
             for i in [i for i, code in enumerate(row) if code < 0]:
                 joint, bound = number(found["joints"][i])
-                assert abs(joint - exact.rational([*row[:i], 1, *row[i + 1 :]])) <= bound, (circuit, row, i)
+                inside = compiled.closed(np.array([[*row[:i], 1, *row[i + 1 :]]], np.int8))[0].tolist()
+                assert abs(joint - exact.rational(inside)) <= bound, (circuit, row, i)
+            for k, i in enumerate(compiled.outs.tolist()):
+                if row[i] < 0:
+                    joint, bound = number(found["joints"][len(row) + k])
+                    assert abs(joint - exact.rational([*row[:i], 0, *row[i + 1 :]])) <= bound, (circuit, row, i)
     return bounds
 
 
@@ -94,6 +100,31 @@ def test_determinants(sized, tmp_path):
     circuits = [random_det(rng, n=int(rng.integers(1, 7)), decomposable=True, sized=sized) for _ in range(40)]
     bounds = check(circuits, tmp_path, rng)
     assert np.mean(np.array(bounds) < 1e-6) > 0.9  # the others are singular
+
+
+@pytest.mark.parametrize("make", [random_circuit, random_det])
+def test_being_out_has_a_name(make, tmp_path):
+    rng = np.random.default_rng(7)
+    circuits = [make(rng, n=int(rng.integers(1, 6)), decomposable=True) for _ in range(30)]
+    circuits = [one.with_states({name: ["M", "F"] for name in one.variables[::2]}) for one in circuits]
+    bounds = check(circuits, tmp_path, rng)
+    assert np.mean(np.array(bounds) < 1e-6) > 0.9
+
+
+def test_blocks_of_columns(tmp_path):
+    rng, circuits = np.random.default_rng(8), []
+    for _ in range(10):
+        terms = []
+        for _ in range(3):
+            one = pgcc.pc.bernoulli("x", rng.random())
+            for name, states in (("v", "abc"), ("w", ["M", "F"]), ("y", range(4))):
+                one = one * pgcc.pc.categorical(
+                    name, dict(zip(states, rng.dirichlet(np.ones(len(states))), strict=True))
+                )
+            terms.append(one)
+        circuits.append((0.25 * terms[0] + 0.25 * terms[1] + 0.5 * terms[2]).to_pgc())
+    assert all(Compiled(one).blocks is not None for one in circuits)
+    assert max(check(circuits, tmp_path, rng)) < 1e-12
 
 
 def test_singular_at_every_point(tmp_path):

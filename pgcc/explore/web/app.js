@@ -2,7 +2,7 @@
 
 import { CircuitView } from "./circuit.js";
 import { decodeProgram } from "./decode.js";
-import { Evaluator, IN, OPEN, OUT } from "./evaluator.js";
+import { Evaluator, IN, OPEN, OUT, observed } from "./evaluator.js";
 import { GraphView } from "./graph.js";
 import { Jobs } from "./jobs.js";
 import { modeSteps } from "./mode.js";
@@ -11,9 +11,10 @@ import { logarithm } from "./scaled.js";
 import { sizeSteps, sizeWork } from "./series.js";
 import { modeParts, sampleParts } from "./sets.js";
 import { sizesPicture } from "./sizes.js";
+import { Stated } from "./states.js";
 import { counted, make, marginalText, note, scaledText } from "./text.js";
 import { whyNoTree } from "./trees.js";
-import { VariablesView } from "./variables.js";
+import { STATES, VariablesView } from "./variables.js";
 
 const CERTAIN = 1e-6; // the relative error from which on the page says that it is not certain
 const MOST_WORK = 4e9; // multiplications for the sizes that are begun without being asked for
@@ -27,13 +28,17 @@ class App {
   constructor(about, program) {
     this.about = about;
     this.names = about.variables;
+    this.stated = about.states.map((one) => new Stated(one, this.names.length));
+    const ofStates = new Set(this.stated.flatMap(({ columns }) => columns));
+    this.plain = [...this.names.keys()].filter((i) => !ofStates.has(i));
+    this.namesOf = (row) => [...this.plain.filter((i) => row[i] === IN).map((i) => this.names[i]), ...this.stated.flatMap((one) => one.told(row).map(({ text }) => text))];
     this.evaluator = new Evaluator(program);
     this.helper = new Evaluator(program); // for work in the background
     this.jobs = new Jobs();
     this.codes = new Uint8Array(this.names.length).fill(OPEN);
     this.past = [];
     this.prior = this.evaluator.query(this.codes).marginal;
-    this.variables = new VariablesView(part("list"), about, (variable, code) => this.change(variable, code));
+    this.variables = new VariablesView(part("list"), about, this.stated, (...how) => this.change(...how));
     this.circuit = new CircuitView({
       canvas: part("circuit"), text: part("circuit-text"), detail: part("circuit-node"), top: part("circuit-top"),
       smaller: part("circuit-out"), larger: part("circuit-in"), fit: part("circuit-fit"),
@@ -67,12 +72,11 @@ class App {
 
   // -- what is observed -----------------------------------------------------------------------------------------
 
-  /** Put a variable in or out, or leave it open; without a word which, the next of these. */
-  change(variable, code = NEXT[this.codes[variable]]) {
-    if (this.codes[variable] === code) return;
-    const codes = this.codes.slice();
-    codes[variable] = code;
-    this.replace(codes);
+  /** Put a variable, or a state of one, in or out, or leave it open; without a word which, the next of these. */
+  change(variable, code = NEXT[this.codes[variable]], state = -1) {
+    const stated = this.stated[variable - this.names.length], { block } = this.evaluator.program;
+    if (stated) this.replace(stated.chosen(this.codes, state, code));
+    else if (this.codes[variable] !== code) this.replace(observed(this.codes, variable, code, block));
   }
 
   replace(codes) {
@@ -96,7 +100,7 @@ class App {
     this.jobs.stop("samples");
     this.reason = this.about.graph?.trees ? whyNoTree(this.about.graph, this.codes) : null;
     this.possible = this.reason === null && Math.abs(this.answer.value.m) > this.answer.value.x;
-    if (!this.possible) this.answer.marginal = this.answer.marginal.map((p, i) => (this.codes[i] === OPEN ? NaN : p));
+    if (!this.possible) this.answer.marginal = this.answer.marginal.map((p, i) => (this.codes[i] === IN || this.codes[i] === OUT ? p : NaN));
     this.showEvidence();
     this.variables.update(this.answer);
     this.graph?.update(this.answer);
@@ -108,37 +112,35 @@ class App {
   }
 
   showEvidence() {
-    const observed = [...this.codes.keys()].filter((i) => this.codes[i] !== OPEN);
-    part("evidence-title").textContent = observed.length ? `Probability of the evidence (${counted(observed.length, "variable")})` : "Nothing is observed yet";
+    const plain = this.plain.filter((i) => this.codes[i] !== OPEN).map((i) => ({ i, name: this.names[i], state: STATES[this.codes[i]], text: `${this.names[i]} ${STATES[this.codes[i]]}`, python: this.codes[i] }));
+    const known = [...plain, ...this.stated.flatMap((one, k) => one.told(this.codes, this.names.length + k))];
+    part("evidence-title").textContent = known.length ? `Probability of the evidence (${counted(known.length, "variable")})` : "Nothing is observed yet";
     const { value, relative, evidence } = this.answer, output = part("probability");
     const log = logarithm(value) - logarithm(this.evaluator.total);
     if (this.isImpossible()) output.replaceChildren("0", make("small", {}, " impossible"));
     else if (!(Math.abs(value.m) > value.x)) output.replaceChildren("≈? 0");
-    else if (observed.length === 0) output.replaceChildren("1");
+    else if (known.length === 0) output.replaceChildren("1");
     else {
       const text = evidence.value > 1e-3 ? marginalText(Math.min(1, evidence.value), evidence.error, 6).text.replace(/(\.\d*?)0+$/, "$1") : scaledText(this.share(value));
       output.replaceChildren(relative > CERTAIN && !text.startsWith("≈") ? `≈? ${text}` : text, make("small", {}, `  log ${Math.min(0, log).toFixed(3)}`));
     }
-    const chips = observed.slice(0, MOST_CHIPS).map((i) => {
-      const state = this.codes[i] === IN ? "in" : "out";
-      return make("li", {}, make("button", { type: "button", class: state, "aria-label": `${this.names[i]} is ${state}: leave it open`, onclick: () => this.change(i, OPEN) }, `${this.names[i]} ${state} ×`));
-    });
-    if (observed.length > MOST_CHIPS) chips.push(make("li", { class: "quiet" }, `and ${observed.length - MOST_CHIPS} more`));
+    const chips = known.slice(0, MOST_CHIPS).map(({ i, text, state }) => make("li", {}, make("button", {
+      type: "button", class: state, "aria-label": `${i < this.names.length ? text.replace(/ (in|out)$/, " is $1") : text}: leave it open`, onclick: () => this.change(i, OPEN),
+    }, `${text} ×`)));
+    if (known.length > MOST_CHIPS) chips.push(make("li", { class: "quiet" }, `and ${known.length - MOST_CHIPS} more`));
     part("chips").replaceChildren(...chips);
     part("undo").disabled = this.past.length === 0;
-    part("clear").disabled = observed.length === 0;
-    this.showNotice(observed);
+    part("clear").disabled = known.length === 0;
+    this.showNotice(known);
   }
 
   /** Where the page is not certain, it says so, and how to ask pgcc. */
-  showNotice(observed) {
+  showNotice(known) {
     const { value, relative, marginal, error } = this.answer, notice = part("notice");
     const doubtful = marginal.reduce((count, p, i) => count + (error[i] > CERTAIN * Math.abs(p) && error[i] > 1e-9 ? 1 : 0), 0);
     const negative = marginal.some((p, i) => p + error[i] < -1e-12 || p - error[i] > 1 + 1e-12);
-    const ask = () => {
-      const some = observed.slice(0, 12).map((i) => `${JSON.stringify(this.names[i])}: ${this.codes[i]}`).join(", ");
-      return make("code", {}, `model.marginals({${some}${observed.length > 12 ? ", …" : ""}})`);
-    };
+    const some = known.slice(0, 12).map(({ name, python }) => `${JSON.stringify(name)}: ${python}`).join(", ");
+    const ask = () => make("code", {}, `model.marginals({${some}${known.length > 12 ? ", …" : ""}})`);
     let said = [];
     if (this.isImpossible()) said = [`This evidence is impossible: ${this.reason ?? "its probability is 0"}. Undo, or leave one of the observed variables open.`];
     else if (!this.possible) said = ["This evidence is impossible, or so improbable that double precision does not show it. To be certain, ask pgcc: ", ask()];
@@ -194,14 +196,14 @@ class App {
     const codes = this.codes;
     this.start("mode", "Searching …", () => modeSteps(this.helper, codes, this.about), (found) => {
       const value = this.helper.evaluate(found?.row ?? codes);
-      part("mode").replaceChildren(...modeParts(found, this.share(value), this.about, () => this.replace(found.row.slice())));
+      part("mode").replaceChildren(...modeParts(found, this.share(value), this.namesOf, this.about.proved, () => this.replace(found.row.slice())));
     });
   }
 
   drawSamples(count, seed = (Math.random() * 2 ** 32) >>> 0) {
     const codes = this.codes;
     this.start("samples", "Drawing …", () => sampleSteps(this.helper, codes, count, randomNumbers(seed)), (samples) => {
-      part("samples").replaceChildren(...sampleParts(samples, this.names));
+      part("samples").replaceChildren(...sampleParts(samples, this.namesOf));
       this.answer.drawn = this.names.map((_, i) => samples.reduce((sum, row) => sum + row[i], 0) / samples.length);
       this.variables.update(this.answer);
     });

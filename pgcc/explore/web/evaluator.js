@@ -7,12 +7,18 @@ import { Scaled, UNIT, quotient, relativeError } from "./scaled.js";
 
 export const OUT = 0, IN = 1, OPEN = 2;
 
+/** Codes with one more column known: where one of a block is in, the others are out. */
+export function observed(codes, column, known, block) {
+  return codes.map((code, i) => (i === column ? known : known === IN && block[i] === block[column] ? OUT : code));
+}
+
 export class Evaluator {
   constructor(program) {
     this.program = program;
     this.values = new Scaled(program.length);
     this.scratch = new Scaled(64);
     this.determinants = program.dets.map((det) => new Determinant({ ...det, nonnegative: program.positive }));
+    this.outAt = new Map(Array.from(program.outs, (column, k) => [column, program.variables + k]));
     this.needed = this.findNeeded();
     this.codes = new Uint8Array(program.variables).fill(OPEN);
     this.total = this.evaluate(this.codes);
@@ -23,7 +29,7 @@ export class Evaluator {
     const { op, start, args, slots, leafVariable, leaf, length } = this.program, needed = new Uint8Array(length);
     for (let i = 0; i < length; i++) {
       const l = args[start[i]];
-      if (op[i] === LEAF) needed[i] = leafVariable[l] >= 0 && leaf[3 * l + 1] !== 0 ? 1 : 0;
+      if (op[i] === LEAF) needed[i] = leafVariable[l] >= 0 && (leaf[3 * l + 1] !== 0 || this.outAt.has(leafVariable[l])) ? 1 : 0;
       else needed[i] = slots(i).some((slot) => needed[slot]) ? 1 : 0;
     }
     return needed;
@@ -72,7 +78,7 @@ export class Evaluator {
   differentiate() {
     const { op, start, args, length, root } = this.program;
     this.adjoints = new Scaled(length);
-    this.joints = new Scaled(this.program.variables);
+    this.joints = new Scaled(this.program.variables + this.outAt.size);
     this.adjoints.put(root, 1, 0, 0);
     const { m, x } = this.adjoints;
     for (let i = length - 1; i >= 0; i--) {
@@ -87,10 +93,11 @@ export class Evaluator {
 
   leafBack(i) {
     const { args, start, leafVariable, leaf, leafExponent } = this.program;
-    const l = args[start[i]], b = leaf[3 * l + 1];
-    const { m, e, x } = this.adjoints;
-    const term = b * m[i];
-    this.joints.add(leafVariable[l], term, leafExponent[3 * l + 1] + e[i], Math.abs(b) * x[i] + 2 * UNIT * Math.abs(term));
+    const l = args[start[i]], { m, e, x } = this.adjoints;
+    for (let k = 1; k >= 0; k--) { // that it is in and, where that has a name, that it is out
+      const place = k ? leafVariable[l] : this.outAt.get(leafVariable[l]), at = 3 * l + k, term = leaf[at] * m[i];
+      if (place !== undefined) this.joints.add(place, term, leafExponent[at] + e[i], Math.abs(leaf[at]) * x[i] + 2 * UNIT * Math.abs(term));
+    }
   }
 
   sumBack(i) {
@@ -130,8 +137,8 @@ export class Evaluator {
   query(codes) {
     const value = this.evaluate(codes);
     const joints = this.differentiate();
-    const n = this.program.variables, marginal = new Float64Array(n), error = new Float64Array(n);
-    codes.forEach((code, i) => {
+    const n = this.program.variables + this.outAt.size, marginal = new Float64Array(n), error = new Float64Array(n);
+    [...codes, ...Array.from(this.program.outs, (i) => (codes[i] === OPEN ? OPEN : 1 - codes[i]))].forEach((code, i) => {
       const share = code === OPEN ? quotient(joints.at(i), value) : { value: code, error: 0 };
       [marginal[i], error[i]] = [share.value, share.error];
     });

@@ -3,7 +3,7 @@
 // never more probable than what is known of it. Otherwise the best set that was found is returned, and is called so.
 
 import { DET } from "./decode.js";
-import { Evaluator, IN, OPEN, OUT } from "./evaluator.js";
+import { Evaluator, IN, OPEN, OUT, observed } from "./evaluator.js";
 import { fromTheRoot } from "./sampler.js";
 import { logarithm } from "./scaled.js";
 import { heaviestTree } from "./trees.js";
@@ -44,8 +44,7 @@ class LargestTerms extends Evaluator {
 function largestTerms(program, codes) {
   const evaluator = new LargestTerms(program);
   evaluator.evaluate(codes);
-  const row = fromTheRoot(evaluator, codes, (sizes) => sizes.reduce((best, size, k) => (size > sizes[best] ? k : best), 0));
-  return row.map((code) => (code === OPEN ? OUT : code));
+  return fromTheRoot(evaluator, codes, (sizes) => sizes.reduce((best, size, k) => (size > sizes[best] ? k : best), 0));
 }
 
 /** Branch and bound on variables, the likelier value first; what is found is improved by changing single variables. */
@@ -63,14 +62,11 @@ function* search(evaluator, codes, about) {
     return true;
   };
   const improve = function* () {
-    const row = best.row.slice();
     for (let isBetter = true; isBetter && spent < 500 * SECONDS; ) {
       isBetter = false;
-      for (let i = 0; i < row.length; i++) {
+      for (let i = 0; i < codes.length; i++) {
         if (codes[i] !== OPEN) continue;
-        row[i] = 1 - row[i];
-        if (offer(row)) isBetter = true;
-        else row[i] = 1 - row[i];
+        if (offer(observed(best.row, i, 1 - best.row[i], evaluator.program.block))) isBetter = true;
         yield* pause();
       }
     }
@@ -98,8 +94,7 @@ function* search(evaluator, codes, about) {
     }
     const p = answer.marginal[branch], likely = p >= 0.5 ? IN : OUT;
     for (const code of [1 - likely, likely]) {
-      const share = (code === IN ? p : 1 - p) + answer.error[branch], child = part.codes.slice();
-      child[branch] = code;
+      const share = (code === IN ? p : 1 - p) + answer.error[branch], child = observed(part.codes, branch, code, evaluator.program.block);
       if (share > 0) open.push({ codes: child, log: most + Math.log(share) });
     }
   }

@@ -3,7 +3,7 @@
 // have a size), samples are drawn one variable after another instead, each by its marginal given those before.
 
 import { LEAF, SUM, TIMES } from "./decode.js";
-import { IN, OPEN, OUT } from "./evaluator.js";
+import { IN, OPEN, OUT, observed } from "./evaluator.js";
 import { shiftBy } from "./scaled.js";
 
 /** Random numbers in [0, 1) that a seed fixes: steps of a counter, their bits mixed by multiplications and shifts. */
@@ -40,10 +40,10 @@ export function* sampleSteps(evaluator, codes, count, random) {
 }
 
 function* oneByOne(evaluator, codes, random) {
-  const row = codes.slice();
+  let row = codes.slice();
   for (let i = 0; i < row.length; i++) {
     if (row[i] !== OPEN) continue;
-    row[i] = random() < evaluator.query(row).marginal[i] ? IN : OUT;
+    row = observed(row, i, random() < evaluator.query(row).marginal[i] ? IN : OUT, evaluator.program.block);
     yield 0;
   }
   return row;
@@ -67,7 +67,7 @@ export function fromTheRoot(evaluator, codes, pick, drawSet) {
       drawSet(i, det).forEach((isIn, c) => open.push(slots[1 + (isIn ? c : k + c)]));
     }
   }
-  return row;
+  return row.map((code) => (code === OPEN ? OUT : code)); // the states that nothing names
 }
 
 /** Numbers m·2^(64·e) as doubles, relative to the largest exponent. */

@@ -17,12 +17,12 @@ function lastReaders({ slots, length }) {
   return last;
 }
 
-/** For every value, the largest number of open variables that can be in, by the structure of the program. */
+/** For every value, the largest number of open variables to count that can be in, by the structure of the program. */
 function formalDegrees({ program, codes, determinants }) {
   const { op, start, args, slots, leafVariable, leaf, length } = program, degree = new Float64Array(length);
   for (let i = 0; i < length; i++) {
     const of = Array.from(slots(i), (slot) => degree[slot]), l = args[start[i]];
-    if (op[i] === LEAF) degree[i] = leafVariable[l] >= 0 && codes[leafVariable[l]] === OPEN && leaf[3 * l + 1] !== 0 ? 1 : 0;
+    if (op[i] === LEAF) degree[i] = leafVariable[l] >= 0 && codes[leafVariable[l]] === OPEN && program.counted[leafVariable[l]] && leaf[3 * l + 1] !== 0 ? 1 : 0;
     else if (op[i] === TIMES) degree[i] = of.reduce((sum, d) => sum + d, 0);
     else if (op[i] === SUM) degree[i] = of.reduce((most, d) => Math.max(most, d), 0);
     else {
@@ -80,7 +80,7 @@ class Series {
 
   leaf(i) {
     const { args, start, leafVariable, leaf, leafExponent } = this.program, l = 3 * args[start[i]], variable = leafVariable[l / 3];
-    const code = variable < 0 ? 0 : this.evaluator.codes[variable], parts = code === OPEN ? [l, l + 1] : [l + code];
+    const code = variable < 0 ? 0 : this.evaluator.codes[variable], parts = code === OPEN && this.program.counted[variable] ? [l, l + 1] : [l + code];
     const e = parts.reduce((most, at) => (leaf[at] === 0 ? most : Math.max(most, leafExponent[at])), NOWHERE);
     const c = parts.map((at) => leaf[at] * shiftBy(Math.min(0, leafExponent[at] - e)));
     return polynomial(c, e, UNIT * extent({ c }));
@@ -177,7 +177,7 @@ function extent({ c }) {
 /** Pr(k variables are in | evidence) for every k, with a bound on their errors together: yields how much is done. */
 export function* sizeSteps(evaluator, codes) {
   const value = evaluator.evaluate(codes), { c, e, x } = yield* new Series(evaluator).run();
-  const inside = codes.reduce((count, code) => count + (code === IN ? 1 : 0), 0), probability = new Float64Array(codes.length + 1);
+  const { counted } = evaluator.program, inside = codes.reduce((count, code, i) => count + (code === IN ? counted[i] : 0), 0), probability = new Float64Array(counted.reduce((sum, one) => sum + one, 1));
   const share = (m) => quotient({ m, e, x: 0 }, { ...value, x: 0 }).value;
   c.forEach((coefficient, k) => (probability[inside + k] = share(coefficient)));
   const most = probability.reduce((size, p) => Math.max(size, Math.abs(p)), 1), error = Math.abs(share(x)) + (relativeError(value) + 4 * UNIT) * most;

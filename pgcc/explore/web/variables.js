@@ -9,9 +9,10 @@ export const STATES = { [IN]: "in", [OUT]: "out", [OPEN]: "open" };
 const MANY = 200; // variables from which on groups are closed at first
 
 export class VariablesView {
-  /** about: names and groups; change(variable, code): what to do when somebody decides (for the next code, without one). */
-  constructor(root, about, change) {
-    Object.assign(this, { root, names: about.variables, change, answer: null, wanted: "", sort: "order" });
+  /** stated: those with states, numbered after all columns; change(variable, code, state): what to do when somebody decides. */
+  constructor(root, about, stated, change) {
+    const names = [...about.variables, ...stated.map(({ name }) => name)];
+    Object.assign(this, { root, columns: about.variables.length, names, stated, change, answer: null, wanted: "", sort: "order" });
     this.rows = new Map(); // of the variables that have been shown
     this.groups = about.groups.map(([title, members], i) => ({
       title, members, open: about.groups.length === 1 || this.names.length <= MANY || i === 0,
@@ -36,8 +37,12 @@ export class VariablesView {
   }
 
   row(variable) {
-    let row = this.rows.get(variable);
-    if (row !== undefined) return row;
+    const one = this.stated[variable - this.columns];
+    if (!this.rows.has(variable)) this.rows.set(variable, one ? one.row(variable, this) : this.plainRow(variable));
+    return this.rows.get(variable);
+  }
+
+  plainRow(variable) {
     const name = this.names[variable];
     const fill = make("span", { class: "fill" }), tick = make("span", { class: "tick", hidden: true });
     const dot = make("span", { class: "dot", hidden: true }), number = make("span", { class: "number" });
@@ -50,9 +55,7 @@ export class VariablesView {
     }, STATES[code]);
     const out = toggle(OUT), inside = toggle(IN);
     const item = make("li", { class: "row", "data-variable": variable }, main, make("span", { class: "toggle" }, out, inside));
-    row = { item, main, fill, tick, dot, number, out, inside };
-    this.rows.set(variable, row);
-    return row;
+    return { item, main, fill, tick, dot, number, out, inside };
   }
 
   /** Tab reaches the row that was used last. */
@@ -67,13 +70,13 @@ export class VariablesView {
     if (!item || event.ctrlKey || event.metaKey || event.altKey) return;
     const variable = Number(item.dataset.variable);
     const rows = [...this.root.querySelectorAll(".row")], at = rows.indexOf(item);
-    const go = (to) => rows[Math.max(0, Math.min(rows.length - 1, to))].querySelector(".bar").focus();
+    const go = (to) => this.rows.get(Number(rows[Math.max(0, Math.min(rows.length - 1, to))].dataset.variable)).main.focus();
+    const state = event.target.closest("[data-number]"), put = (code) => () => this.change(variable, code, Number(state?.dataset.number));
     onKey(event, {
+      ...(variable < this.columns ? {} : { ArrowRight: () => state?.nextSibling?.focus(), ArrowLeft: () => state?.previousSibling?.focus() }),
       ArrowDown: () => go(at + 1), ArrowUp: () => go(at - 1), Home: () => go(0), End: () => go(rows.length - 1),
       PageDown: () => go(at + 10), PageUp: () => go(at - 10),
-      1: () => this.change(variable, IN), i: () => this.change(variable, IN),
-      0: () => this.change(variable, OUT), o: () => this.change(variable, OUT),
-      Backspace: () => this.change(variable, OPEN), Delete: () => this.change(variable, OPEN),
+      1: put(IN), i: put(IN), 0: put(OUT), o: put(OUT), Backspace: put(OPEN), Delete: put(OPEN),
     });
   }
 
@@ -82,12 +85,14 @@ export class VariablesView {
     Object.assign(this, { wanted, sort });
     if (changed) changed.open = !changed.open;
     const { marginal, prior } = this.answer ?? {}, words = this.wanted.toLowerCase();
+    const most = (v, of) => Math.max(...(this.stated[v - this.columns]?.places ?? [v]).map(of)); // over the states of a variable
+    const moved = (v) => most(v, (place) => Math.abs((marginal[place] ?? 1) - (prior[place] ?? 1))), level = (v) => most(v, (place) => marginal[place] ?? 1);
     const orders = {
       order: null,
       name: (a, b) => this.names[a].localeCompare(this.names[b], "en", { numeric: true }),
-      high: (a, b) => marginal[b] - marginal[a] || a - b,
-      low: (a, b) => marginal[a] - marginal[b] || a - b,
-      change: (a, b) => Math.abs(marginal[b] - prior[b]) - Math.abs(marginal[a] - prior[a]) || a - b,
+      high: (a, b) => level(b) - level(a) || a - b,
+      low: (a, b) => level(a) - level(b) || a - b,
+      change: (a, b) => moved(b) - moved(a) || a - b,
     };
     const compare = marginal ? orders[this.sort] : null;
     let shown = 0;
@@ -123,12 +128,13 @@ export class VariablesView {
     for (const group of this.groups) {
       if (!group.summary) continue;
       let sum = 0;
-      for (const v of group.members) sum += this.answer.marginal[v];
+      for (const v of group.members) sum += v < this.columns ? this.answer.marginal[v] : NaN;
       group.summary.textContent = Number.isNaN(sum) ? counted(group.members.length, "variable") : `${sum.toFixed(1)} of ${group.members.length} in`;
     }
   }
 
   paintRow(variable, row) {
+    if (row.paint) return row.paint(this.answer);
     const { marginal, error, codes, prior, drawn } = this.answer, p = marginal[variable], code = codes[variable];
     const { text, doubt } = marginalText(p, error[variable]);
     row.fill.style.transform = `scaleX(${Number.isNaN(p) ? 0 : Math.min(1, Math.max(0, p))})`;
