@@ -265,15 +265,11 @@ class _Parser:
         self.state = STATE
 
     def name_of_state(self, word: str) -> None:
-        if len(word) > MAX_NAME:
-            raise self.error(f"the state has {len(word):,} characters: at most {MAX_NAME:,} are allowed")
         self.label(ESCAPE.sub(r"\1", word[1:-1]) if word.startswith('"') else _TRUTH.get(word, word))
 
-    def negative_state(self, word: str) -> None:
-        if word != "-":
-            raise self.unexpected("sign", word)
-        self.minus = True
-        self.state = NEGATIVE
+    def signed_state(self, word: str) -> None:
+        self.minus = word == "-"
+        self.state = SIGNED
 
     def number_of_state(self, word: str) -> None:
         exact = read_number(word)
@@ -683,26 +679,12 @@ START = _State(
 EQUALS = _State("'='", {"equals": _Parser.begin_value})
 DEFINED = _State("'='", {"equals": _Parser.begin_value, "states": _Parser.begin_states})
 STATE_OF = _State("'='", {"equals": _Parser.begin_state})
-STATE = _State(
-    "a state: a name or a number",
-    {
-        "name": _Parser.name_of_state,
-        "quoted": _Parser.name_of_state,
-        "number": _Parser.number_of_state,
-        "sign": _Parser.negative_state,
-        "newline": _Parser.continue_states,
-    },
-)
-NEGATIVE = _State("a number", {"number": _Parser.number_of_state})
-STATED = _State(
-    "',' or '}'",
-    {
-        "comma": _Parser.begin_state,
-        "colon": _Parser.begin_column,
-        "brace": _Parser.end_states,
-        "newline": _Parser.continue_states,
-    },
-)
+_STATES = {"name": _Parser.name_of_state, "quoted": _Parser.name_of_state, "number": _Parser.number_of_state}
+_STATES |= {"sign": _Parser.signed_state, "newline": _Parser.continue_states}
+STATE = _State("a state: a name or a number", _STATES)
+SIGNED = _State("a number", {"number": _Parser.number_of_state})
+_BETWEEN_STATES = {"comma": _Parser.begin_state, "colon": _Parser.begin_column, "brace": _Parser.end_states}
+STATED = _State("',' or '}'", _BETWEEN_STATES | {"newline": _Parser.continue_states})
 COLUMN = _State("the name of a variable", {"name": _Parser.column, "quoted": _Parser.column})
 OPERATOR = _State(
     "an operator",
