@@ -95,8 +95,7 @@ class Domain:
     @property
     def affirmed(self) -> int | None:
         """The number of the state that means yes, if it has two of which one does."""
-        texts = [str(state).lower() for state in self.states]
-        return next((i for i, text in enumerate(texts) if text in _AFFIRMED), None) if len(texts) == 2 else None
+        return _affirmed(list(map(str, self.states)))
 
     def leaf(self, state: int) -> Node:
         """The literal of a state, by its number: its column, or that the only other state's column is out."""
@@ -161,8 +160,16 @@ def _numbers(states: tuple[Label, ...], columns: tuple[str | None, ...]) -> tupl
 
 def _two_columns(name: str, texts: list[str]) -> tuple[str | None, str | None]:
     """The column of two states: that of the one that means yes, or else of the second."""
-    first = texts[0].lower() in _AFFIRMED or (texts[1].lower() in _DENIED and texts[1].lower() not in _AFFIRMED)
-    return (name, None) if first else (None, name)
+    return (name, None) if _affirmed(texts) == 0 else (None, name)
+
+
+def _affirmed(texts: list[str]) -> int | None:
+    """Which of two labels means yes: letters do so only beside their opposite ("F" and "T", not "M" and "F")."""
+    lower = [text.lower() for text in texts]
+    for i, (text, other) in enumerate(zip(lower, reversed(lower), strict=True)):
+        if text in _AFFIRMED and len(texts) == 2 and (other in _DENIED or len(text) > 1):
+            return i
+    return None
 
 
 class Domains(Mapping[str, Domain]):

@@ -76,7 +76,6 @@ def test_labels_with_commas_are_quoted_in_tables(run, tmp_path, monkeypatch):
     assert sample == ["size", '"large, red"']
 
 
-@pytest.mark.xfail(reason="tables of labels come with the branch learning: then this mark goes", strict=False)
 def test_tables_have_labels(run, fail, network, tmp_path):
     table = tmp_path / "rows.csv"
     table.write_text("late,weather\nyes,snow\n,rain\nno,?\n")
