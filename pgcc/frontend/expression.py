@@ -679,11 +679,19 @@ START = _State(
 EQUALS = _State("'='", {"equals": _Parser.begin_value})
 DEFINED = _State("'='", {"equals": _Parser.begin_value, "states": _Parser.begin_states})
 STATE_OF = _State("'='", {"equals": _Parser.begin_state})
-_STATES = {"name": _Parser.name_of_state, "quoted": _Parser.name_of_state, "number": _Parser.number_of_state}
+_STATES: dict[str, _Action] = {
+    "name": _Parser.name_of_state,
+    "quoted": _Parser.name_of_state,
+    "number": _Parser.number_of_state,
+}
 _STATES |= {"sign": _Parser.signed_state, "newline": _Parser.continue_states}
 STATE = _State("a state: a name or a number", _STATES)
 SIGNED = _State("a number", {"number": _Parser.number_of_state})
-_BETWEEN_STATES = {"comma": _Parser.begin_state, "colon": _Parser.begin_column, "brace": _Parser.end_states}
+_BETWEEN_STATES: dict[str, _Action] = {
+    "comma": _Parser.begin_state,
+    "colon": _Parser.begin_column,
+    "brace": _Parser.end_states,
+}
 STATED = _State("',' or '}'", _BETWEEN_STATES | {"newline": _Parser.continue_states})
 COLUMN = _State("the name of a variable", {"name": _Parser.column, "quoted": _Parser.column})
 OPERATOR = _State(

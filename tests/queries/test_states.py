@@ -202,6 +202,23 @@ def test_modes(kind):
 
 
 @by_kind
+def test_the_most_probable_states_of_some_variables(kind):
+    for rng, circuit, table in cases(kind, MANY, seed=8):
+        model, chosen = pgcc.compile(circuit), [n for n in table.names if rng.random() < 0.6]
+        if not chosen:
+            continue
+        for given in table.evidences(rng, 3, "lsm"):
+            parts = {}
+            for labels, w in table.weigh(given).weights.items():
+                part = tuple(labels[table.names.index(n)] for n in chosen)
+                parts[part] = parts.get(part, Fraction(0)) + w / table.total
+            found = model.mode(given, over=chosen)
+            best = tuple(found.assignment[n] for n in chosen)
+            assert found.logprob == pytest.approx(log(max(parts.values())), rel=1e-8, abs=1e-8)
+            assert log(parts[best]) == pytest.approx(found.logprob, rel=1e-8, abs=1e-8)
+
+
+@by_kind
 def test_samples(kind):
     for rng, circuit, table in cases(kind, 2, seed=7):
         model = pgcc.compile(circuit)
