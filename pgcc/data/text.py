@@ -92,8 +92,9 @@ def is_missing(value: Any, domain: Domain) -> bool:
     """Whether a value says that the state is unknown, and is no label of a state."""
     if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
         return True
-    unknown = CELLS.get(value.strip().lower(), 0) < 0 if isinstance(value, str) else value == -1
-    return bool(unknown) and value not in domain.states and str(value) not in map(str, domain.states)
+    if not isinstance(value, str):
+        return bool(value == -1) and -1 not in domain.numbers
+    return CELLS.get(value.strip().lower(), 0) < 0 and value not in map(str, domain.states)
 
 
 def _code(name: str, values: Sequence[str], negated: bool, text: str) -> int:

@@ -159,6 +159,15 @@ def test_a_number_means_the_label_that_is_written_so(labels):
     np.testing.assert_array_equal(model.prob(drawn), model.prob(model.sample(20, rng=0, names=True)))
 
 
+def test_minus_one_is_a_state_where_a_state_is_called_so():
+    """As a double, beside gaps, it was taken for unknown."""
+    model = pgcc.compile(pgcc.pc.categorical("w", {"1": "0.5", "-1": "0.3", "?": "0.2"}).to_pgc())
+    for minus in (-1, -1.0, np.int8(-1), "-1"):
+        assert model.prob({"w": minus}) == 0.3
+        assert model.prob(pd.DataFrame({"w": [minus, None]})).tolist() == [0.3, 1.0]
+    np.testing.assert_allclose(model.prob(np.array([[-1.0], [np.nan], [1.0], [0.0]])), [0.3, 1.0, 0.5, 0.2])
+
+
 def test_mistakes():
     model = pgcc.compile(pgcc.parse("w in {sun, rain, snow}\n0.5*w=sun + 0.25*w=rain + 0.25*w=snow"))
     for given, message in [
