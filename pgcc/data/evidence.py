@@ -243,7 +243,7 @@ class Evidence:
         if isinstance(value, Mapping):
             likelihoods = state_likelihoods(domain, value, where)
             possible = {i for i, likelihood in enumerate(likelihoods) if likelihood}
-        elif isinstance(value, (set, frozenset, list, tuple)):
+        elif isinstance(value, (set, frozenset, list, tuple)) or getattr(value, "ndim", False):
             possible = {domain.number(label, where) for label in value}
         elif is_missing(value, domain):
             return

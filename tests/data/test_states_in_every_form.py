@@ -168,6 +168,14 @@ def test_minus_one_is_a_state_where_a_state_is_called_so():
     np.testing.assert_allclose(model.prob(np.array([[-1.0], [np.nan], [1.0], [0.0]])), [0.3, 1.0, 0.5, 0.2])
 
 
+def test_an_array_of_labels_is_a_set_of_them():
+    model = pgcc.compile(pgcc.pc.categorical("w", {"a": "0.5", "b": "0.3", "c": "0.2"}).to_pgc())
+    for both in (np.array(["a", "c"]), pd.Series(["a", "c"]), np.array([0, 2])):
+        assert model.prob({"w": both}) == 0.7
+    with pytest.raises(EvidenceError, match="the states are"):
+        model.prob({"w": np.array([[0, 2]])})
+
+
 def test_mistakes():
     model = pgcc.compile(pgcc.parse("w in {sun, rain, snow}\n0.5*w=sun + 0.25*w=rain + 0.25*w=snow"))
     for given, message in [
