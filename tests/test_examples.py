@@ -6,6 +6,7 @@ import re
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 from real_data import DATA
 
@@ -23,7 +24,7 @@ def test_every_example_is_tested():
     known = {"quickstart.py", "certified.py", "million_rows.py", "circuit.py", "beta.pgc", "beta.csv"}
     known |= {"dpp.py", "spanning_tree.py", "kernel.csv", "roads.edges", "composition.py", "validity.py", "gallery.py"}
     # cafe.pgc is sampled in docs/guide/cli.md; torch_dpp.py is run in test_torch.py, where torch is installed
-    known |= {"questions.py", "cafe.pgc", "torch_dpp.py"}
+    known |= {"questions.py", "cafe.pgc", "torch_dpp.py", "diagnosis.py", "cough.bif"}
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == known
 
 
@@ -44,6 +45,24 @@ def test_quickstart(capsys):
     assert "three rows: [0.48 0.04 1.  ]\n" in out
     assert "Pr(rain = 1) = 0.5\n" in out
     assert "strategy: " in out
+
+
+def test_diagnosis(capsys):
+    lines = run("diagnosis.py", capsys).splitlines()
+    joint = np.ones((1,) * 8)  # by brute force: the product of all tables
+    network = pgcc.load(EXAMPLES / "cough.bif").network
+    for table in network.tables:
+        order = np.argsort(table.scope)
+        shape = [len(d.states) if v in table.scope else 1 for v, d in enumerate(network.domains.values())]
+        joint = joint * table.table.transpose(order).reshape(shape)
+    names = list(network.domains)
+    of_illness = joint.take(1, names.index("fever")).take(2, names.index("cough") - 1).sum(axis=(0, 1, 3, 4, 5))
+    shares = (of_illness / of_illness.sum()).tolist()
+    states = network.domains["illness"].states
+    assert lines[0] == "illness: " + ", ".join(f"{s} {p:.3f}" for s, p in zip(states, shares, strict=True))
+    assert "ask next: rapid_test (0.222 nats)" in lines
+    assert "Pr(flu | fever=high, cough=dry) = 0.903" in lines
+    assert any(line.startswith("days off, inhaler given: 0 0.838") for line in lines)
 
 
 def test_certified(capsys):
