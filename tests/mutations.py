@@ -203,7 +203,7 @@ MUTANTS = [
     Mutant(
         "edges that must be in are left away",
         "determinants/kernels/laplacian.py",
-        "_contract",
+        "contract",
         "if a == r:\n    parent[b] = a\nelse:\n    parent[a] = b",
         "if a == r:\n    parent[b] = a\nelse:\n    parent[b] = b",
         "frontend/test_spanning_tree.py",

@@ -58,7 +58,7 @@ def _compensated_sum(values, count, last):
 
 
 @kernel
-def _contract(graph, f, y, parent, chosen):
+def contract(graph, f, y, parent, chosen):
     """Contract the edges that must be in: (mantissa and exponent of the product of their weights, how many there are).
 
     The count is −1 if they form a cycle, or if two directed edges have the same tail, so that no tree contains them.
@@ -96,10 +96,10 @@ def tree_sum(graph, f, y, nodes):
     graph : Laplacian. f, y : values of the children and of their complements. nodes : see `new_nodes`.
     """
     W, parent, label, chosen = nodes
-    value, exponent, count = _contract(graph, f, y, parent, chosen)
+    value, exponent, count = contract(graph, f, y, parent, chosen)
     if count < 0:
         return 0.0, 0, 0.0
-    m = _number_nodes(parent, label)
+    m = number_nodes(parent, label)
     to_ground = np.zeros(m)
     merges, reliable = _add_edges(graph, f, y, nodes, to_ground)
     # roundings: 2 of the weight of an edge, an entry of U times one of V, and then two products if the edge is in, or
@@ -118,7 +118,7 @@ def tree_sum(graph, f, y, nodes):
 
 
 @bare_kernel
-def _number_nodes(parent, label):
+def number_nodes(parent, label):
     """Number the contracted nodes, without the ground; returns how many there are."""
     m = 0
     for node in range(len(parent) - 1):

@@ -4,8 +4,8 @@ A walk leaves a node by one of its arcs, with probability proportional to the ar
 ground alone. From every node that is not in the tree yet, walk until the tree is hit; the last arcs taken out of the
 nodes on the way become a branch of the tree. Killing rates are arcs to the ground.
 
-An undirected edge that must be in is contracted; a directed one is the only arc out of its tail. An edge that is out
-has no arc. `pgcc.determinants.samplers` builds the arcs, `picking` draws.
+An edge that must be in is contracted; nothing else leads out of the tail of a directed one. An edge that is out has no
+arc. `pgcc.determinants.samplers` builds the arcs, `picking` draws.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgcc.determinants.kernels.laplacian import find_root
+from pgcc.determinants.kernels.laplacian import contract, find_root, number_nodes
 from pgcc.kernels.policy import kernel
 from pgcc.kernels.random import STATE, first_above, start_stream, uniform
 
@@ -48,29 +48,15 @@ def arcs_of(graph, inside, arcs):
     tail, head, weight, kill, directed = graph
     start, _, _, cumulative = arcs
     r = len(kill)
-    parent, label, forced = np.arange(r + 1), np.full(r + 1, -1), np.zeros(r + 1, np.bool_)
-    for i in range(len(tail)):
-        if inside[i] and directed:
-            if forced[tail[i]]:
-                return -1
-            forced[tail[i]] = True
-        elif inside[i]:
-            a, b = find_root(parent, tail[i]), find_root(parent, head[i])
-            if a == b:
-                return -1
-            if a == r:
-                a, b = b, a
-            parent[a] = b  # the ground stays a root
-    m = 0
-    for node in range(r):
-        if find_root(parent, node) == node:
-            label[node] = m
-            m += 1
+    parent, label, chosen = np.empty(r + 1, np.int64), np.empty(r + 1, np.int64), np.empty(r + 1, np.bool_)
+    if contract(graph, np.ones(len(tail)), np.where(inside, 0.0, 1.0), parent, chosen)[2] < 0:
+        return -1
+    m = number_nodes(parent, label)
     label[r] = m
     count = np.zeros(m + 2, np.int64)
     for fill in range(2):  # first count, then write
         for i in range(len(tail)):
-            if weight[i] <= 0.0 or (directed and forced[tail[i]] and not inside[i]) or (inside[i] and not directed):
+            if weight[i] <= 0.0 or inside[i] or (directed and chosen[tail[i]]):
                 continue
             a, b = label[find_root(parent, tail[i])], label[find_root(parent, head[i])]
             if a == b:
@@ -81,7 +67,7 @@ def arcs_of(graph, inside, arcs):
                 _add_arc(fill, count, b, a, i, weight[i], arcs)
         for node in range(r):
             a = label[find_root(parent, node)]
-            if kill[node] > 0.0 and a != m and not (directed and forced[node]):
+            if kill[node] > 0.0 and a != m and not (directed and chosen[node]):
                 _add_arc(fill, count, a, m, -1, kill[node], arcs)
         if fill == 0:
             start[0] = 0
