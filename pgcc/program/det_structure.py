@@ -25,8 +25,6 @@ _MOST_EXACT = 1 << 16
 # If the product of two doubles is at least this, its rounding error is a double.
 _SMALLEST_EXACT = 2.0**-900
 
-Column = tuple[Fraction, ...]
-
 
 class Laplacian(NamedTuple):
     """diag(kill) + Σ f_e·u_e·v_eᵀ of a graph whose edges are the children of a determinant.
@@ -153,25 +151,25 @@ class DetStructure:
         """Whether U = V·diag(s) holds in exact numbers, for an s without zeros or negative numbers."""
         if all(self.doubles[1:]) and not _products_round(self.floats[2], ratio).any():
             return True
-        return self.rank * self.children <= _MOST_EXACT and _ratios(*self._exact_columns) is not None
+        if self.rank * self.children > _MOST_EXACT:
+            return False
+        s, (u, v) = self._column_ratios, (m.exact() for m in self.matrices[1:])
+        columns = zip(s, zip(*u, strict=True), zip(*v, strict=True), strict=True)
+        return all(x > 0 and all(a == x * b for a, b in zip(*pair, strict=True)) for x, *pair in columns)
 
     @property
-    def _exact_columns(self) -> tuple[list[Column], list[Column]]:
-        """The columns of U and V as rationals."""
-        u, v = (list(zip(*m.exact(), strict=True)) for m in self.matrices[1:])
-        return u, v
+    def _column_ratios(self) -> list[Fraction]:
+        """u_i / v_i, exactly, by the first entry of v_i that is not 0; 1 for a column of zeros."""
+        found = []
+        for u, v in zip(*(zip(*m.numbers(), strict=True) for m in self.matrices[1:]), strict=True):
+            row = next((row for row, x in enumerate(v) if x), None)
+            found.append(Fraction(1) if row is None else Fraction(u[row]) / Fraction(v[row]))
+        return found
 
     @cached_property
     def exact_ratio(self) -> list[Fraction]:
         """The same s, exactly; 1 where there is none."""
-        if self.ratio is None or not self.rank:
-            return [Fraction(1)] * self.children
-        u, v = (m.numbers() for m in self.matrices[1:])
-        found = []
-        for i in range(self.children):
-            row = next((row for row in range(self.rank) if v[row][i]), None)
-            found.append(Fraction(1) if row is None else Fraction(u[row][i]) / Fraction(v[row][i]))
-        return found
+        return [Fraction(1)] * self.children if self.ratio is None or not self.rank else self._column_ratios
 
     @cached_property
     def symmetric(self) -> bool:
@@ -251,17 +249,6 @@ class DetStructure:
 
 
 _KNOWN: WeakKeyDictionary[Node, DetStructure] = WeakKeyDictionary()
-
-
-def _ratios(u: list[Column], v: list[Column]) -> list[Fraction] | None:
-    """s > 0 with u_i = s_i·v_i, column by column, 1 for a column of zeros; None where there is none."""
-    found = []
-    for left, right in zip(u, v, strict=True):
-        s = next((a / b for a, b in zip(left, right, strict=True) if b), Fraction(1))
-        if s <= 0 or any(a != s * b for a, b in zip(left, right, strict=True)):
-            return None
-        found.append(s)
-    return found
 
 
 def _products_round(a: np.ndarray, b: np.ndarray) -> np.ndarray:
