@@ -7,7 +7,6 @@ too large are reported as uncertain. `evaluate/all_marginals` calls this.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -101,13 +100,13 @@ class StagedMarginals:
             rows = min(lanes, len(evidence) - first)
             pack_block.call_alike(given, first, lanes, block.columns)
             dets = staged.determinants(wanted)
-            run_tail.call_alike(code, 0, partials[0].place, dets, flat, first, block, unknown)
-            for one in partials:
+            run_tail.call_alike(code, 0, partials[0][0].place, dets, flat, first, block, unknown)
+            for one, slots_of_magnitudes, most in partials:
                 children = Children(one.inside, one.outside, work, lanes, flat.codes, first * n, rows)
                 write_partials.call_alike(dets, one.det, children, one.target)
-                magnitudes = work.reshape(-1, lanes)[one.magnitudes]
-                magnitudes[~(magnitudes <= one.most)] = np.nan
-            run_block.call_alike(code, partials[-1].place + 1, instructions, lanes, block)
+                magnitudes = work.reshape(-1, lanes)[slots_of_magnitudes]
+                magnitudes[~(magnitudes <= most)] = np.nan
+            run_block.call_alike(code, partials[-1][0].place + 1, instructions, lanes, block)
             least = np.empty(rows)
             smallest(work, lanes, least)
             yield first, work.reshape(-1, lanes)[self._results], least
@@ -121,39 +120,16 @@ class StagedMarginals:
         return result_slots(self.program)
 
     @cached_property
-    def _partials(self) -> list[_Partials]:
-        """The instructions between the forward and the reverse pass, one after another."""
-        high = self._analysis.state.high
-        return [_Partials.of(one, high) for one in self.program.det_instructions if one.op == DETIN]
+    def _partials(self) -> list[tuple[DetInstruction, slice, np.ndarray]]:
+        """The instructions DETIN, one after another between the forward and the reverse pass.
 
-
-class _Partials(NamedTuple):
-    """An instruction DETIN, which writes the derivatives of a determinant by its children, and their magnitudes.
-
-    Attributes
-    ----------
-    place, target, det : int
-        Its position, the first slot that it writes, and the number of the determinant.
-    inside, outside : int32 arrays
-        The slots of the children and of their complements.
-    magnitudes : slice
-        The slots of the magnitudes, which include the errors of the derivatives.
-    most : array
-        What the certificate assumes that each magnitude does not exceed.
-    """
-
-    place: int
-    target: int
-    det: int
-    inside: np.ndarray
-    outside: np.ndarray
-    magnitudes: slice
-    most: np.ndarray
-
-    @staticmethod
-    def of(one: DetInstruction, high: np.ndarray) -> _Partials:
-        """Of an instruction; high : bounds on the logarithms of all slots."""
-        k = len(one.inside)
-        magnitudes = slice(one.target + k, one.target + 2 * k)
-        most = np.exp(np.minimum(high[magnitudes], 709.0))[:, None]
-        return _Partials(one.place, one.target, one.det, one.inside, one.outside, magnitudes, most)
+        Each with the slots of the magnitudes of the derivatives, which include their errors, and with what the
+        certificate assumes that each magnitude does not exceed.
+        """
+        high, found = self._analysis.state.high, []
+        for one in self.program.det_instructions:
+            if one.op == DETIN:
+                first = one.target + len(one.inside)
+                magnitudes = slice(first, first + len(one.inside))
+                found.append((one, magnitudes, np.exp(np.minimum(high[magnitudes], 709.0))[:, None]))
+        return found
