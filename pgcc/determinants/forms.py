@@ -264,7 +264,7 @@ class FloatDeterminants:
         return lay_out(self.each, [one.total for one in self.each])
 
 
-class _FlatArray:
+class FlatArray:
     """A flat array to which arrays are appended."""
 
     def __init__(self, dtype: type):
@@ -288,7 +288,7 @@ def lay_out(each: Sequence[FloatDeterminant], totals: Sequence[Value], without_t
 
     without_totals : leave out the forms that need `totals`, and read all children as numbers, not from evidence.
     """
-    data, ints = _FlatArray(np.float64), _FlatArray(np.int64)
+    data, ints = FlatArray(np.float64), FlatArray(np.int64)
     plan = np.zeros(len(each), DETERMINANT)
     bases = np.zeros((BASES * len(each), 3))
     for d, one in enumerate(each):
@@ -332,7 +332,7 @@ def _has_rank_form(structure: DetStructure) -> bool:
     return structure.laplacian is None and structure.in_range and known and r * (2 * k + r) <= _MOST_NUMBERS
 
 
-def _put_graph(det: Any, one: FloatDeterminant, trees: Laplacian, data: _FlatArray, ints: _FlatArray) -> None:
+def _put_graph(det: Any, one: FloatDeterminant, trees: Laplacian, data: FlatArray, ints: FlatArray) -> None:
     """Lay out the form TREES, whose nodes are numbered in the order of elimination."""
     label = np.append(np.argsort(one.elimination_order), len(trees.kill))  # the ground is the last node
     det.has[TREES], det.directed, det.prefers_trees = 1, trees.directed, one.prefers_trees
@@ -341,7 +341,7 @@ def _put_graph(det: Any, one: FloatDeterminant, trees: Laplacian, data: _FlatArr
 
 
 @np.errstate(over="ignore", under="ignore", divide="ignore")
-def _put_variable_tables(det: Any, one: FloatDeterminant, base: Base, form: int, data: _FlatArray) -> None:
+def _put_variable_tables(det: Any, one: FloatDeterminant, base: Base, form: int, data: FlatArray) -> None:
     """Lay out what `fill_variables` and `fill_low` of the kernels look up: see the fields of `DETERMINANT`.
 
     Entries are those of children observed 1, and then those of children that differ from the base in another way. The

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.determinants.forms import FlatArray
 from pgcc.determinants.kernels.picking import SAMPLER, WALKS, Sets
 
 # The largest total variation distance between the distribution that is sampled and the exact one.
@@ -41,21 +42,14 @@ class Tables:
 
 def lay_out(tables: list[Tables | None]) -> Sets:
     """The tables for the kernel `pick_children`; the tables of an unreachable determinant are None."""
-    plan = np.zeros(len(tables), SAMPLER)
-    ints, reals = [np.zeros(0, np.int64)], [np.zeros(0)]
-    ints_size = reals_size = 0
+    plan, ints, reals = np.zeros(len(tables), SAMPLER), FlatArray(np.int64), FlatArray(np.float64)
     for d, one in enumerate(tables):
-        if one is None:
-            continue
-        det: Any = plan[d]
-        det.kind, det.children, det.free = one.kind, len(one.inside), one.free
-        det.fixed_size, det.rank, det.drawn = one.size, one.rank, one.drawn
-        det.inside, det.items, det.reals = ints_size, ints_size + len(one.inside), reals_size
-        ints += [one.inside.astype(np.int64), one.ints]
-        reals.append(one.reals)
-        ints_size += len(one.inside) + len(one.ints)
-        reals_size += len(one.reals)
-    return Sets(plan, np.concatenate(ints), np.concatenate(reals))
+        if one is not None:
+            det: Any = plan[d]
+            det.kind, det.children, det.free = one.kind, len(one.inside), one.free
+            det.fixed_size, det.rank, det.drawn = one.size, one.rank, one.drawn
+            det.inside, det.items, det.reals = ints.put(one.inside), ints.put(one.ints), reals.put(one.reals)
+    return Sets(plan, ints.flat(), reals.flat())
 
 
 class SetSampler(ABC):
