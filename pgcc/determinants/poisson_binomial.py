@@ -19,6 +19,7 @@ from flint import arb, arb_mat
 
 from pgcc.determinants.bases import inverse_in_doubles, refined_inverse
 from pgcc.determinants.spectrum import BITS, Spectrum, find_spectrum
+from pgcc.determinants.staged import leaves_of_variables
 from pgcc.exact.balls import ball, ball_matrix
 from pgcc.exact.precision import precision
 from pgcc.ir.circuit import Circuit
@@ -27,7 +28,7 @@ from pgcc.ir.node import Node, Op
 from pgcc.ir.numbers import UNIT, Number
 from pgcc.locks import cached_property
 from pgcc.program.det_structure import DetStructure
-from pgcc.program.lower import Form, affine_forms
+from pgcc.program.program import DetInstruction, Program
 from pgcc.rings.kernels.counting import linear_factors
 from pgcc.rings.kernels.scaled import RADIX
 from pgcc.rings.values import Values
@@ -53,20 +54,16 @@ class CountedDeterminants:
         self.each = each
 
     @staticmethod
-    def of(circuit: Circuit, compile: Callable[[Circuit], Evaluator]) -> CountedDeterminants | None:
-        """None if a determinant is not symmetric or has other children than variables, or if a weight is negative."""
-        each: list[_CountedDeterminant] = []
-        flat = circuit._flat  # which `lower` reads, too
-        forms = affine_forms(flat, circuit.variables)
-        for node, (_, below, _) in zip(flat.nodes, flat.entries(), strict=True):
-            if node.op is Op.DET:
-                one = _read(node, [forms.get(c) for c in below], circuit, compile)
-                if one is None:
-                    return None
-                each.append(one)
-            elif not is_monotone(node):
-                return None
-        return CountedDeterminants(each)
+    def of(program: Program, circuit: Circuit, compile: Callable[[Circuit], Evaluator]) -> CountedDeterminants | None:
+        """None if a determinant is not symmetric or has other children than variables, or if a weight is negative.
+
+        circuit : what the program was lowered from.
+        """
+        if not all(node.op is Op.DET or is_monotone(node) for node in circuit.order):
+            return None
+        nodes = [node for node in circuit.order if node.op is Op.DET]
+        each = [_read(det, node, program, circuit, compile) for det, node in zip(program.dets, nodes, strict=True)]
+        return CountedDeterminants([one for one in each if one is not None]) if None not in each else None
 
     def enclose(self, codes: np.ndarray, counted: np.ndarray, rtol: float) -> list[Enclosed] | None:
         """Their polynomials for one row; None if one of them cannot be enclosed."""
@@ -75,26 +72,15 @@ class CountedDeterminants:
 
 
 def _read(
-    node: Node, forms: list[Form | None], circuit: Circuit, compile: Callable[[Circuit], Evaluator]
+    det: DetInstruction, node: Node, program: Program, circuit: Circuit, compile: Callable[[Circuit], Evaluator]
 ) -> _CountedDeterminant | None:
-    """The determinant of a node, if its children are φ_i·z_i with complements ȳ_i; None otherwise.
-
-    forms : of its children; None for those that are not affine.
-    """
-    structure = DetStructure.of(node)
-    if node.size is not None or not structure.in_range or not structure.symmetric:
+    """The determinant of a node, if its children are φ_i·z_i with complements ȳ_i; None otherwise."""
+    structure, leaves = program.structures[det.det], leaves_of_variables(program, det)
+    if structure.size is not None or not structure.in_range or not structure.symmetric or leaves is None:
         return None
-    columns: list[int] = []
-    phi: list[Number] = []
-    for inside, outside in zip(forms[: len(forms) // 2], forms[len(forms) // 2 :], strict=True):
-        if inside is None or inside[0] < 0 or inside[1] or outside != (inside[0], 1, 0):
-            return None
-        columns.append(inside[0])
-        phi.append(inside[2])
-    if any(x <= 0 for x in phi):
-        return None
+    phi = [program.leaf_numbers[leaf][1] for leaf in leaves.tolist()]
     evaluate = None if circuit.root is node else compile(Circuit(node, circuit.variables))
-    return _CountedDeterminant(structure, np.array(columns, int), phi, evaluate)
+    return _CountedDeterminant(structure, program.leaf_variable[leaves].astype(int), phi, evaluate)
 
 
 @dataclass(eq=False)

@@ -22,7 +22,7 @@ from pgcc.determinants.kernels.staged import run_staged, run_tail
 from pgcc.errors import PgccError
 from pgcc.ir.numbers import add
 from pgcc.locks import cached_property
-from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, Program
+from pgcc.program.program import DET, DETMAG, LEAF, NAMES, SUM, TIMES, DetInstruction, Program
 from pgcc.program.reachability import needed_slots
 from pgcc.program.split import split_at_determinants
 from pgcc.rings.float64.kernels.interpreter import FloatProgram
@@ -77,7 +77,8 @@ class Staged:
                 FloatDeterminants(each).layout, np.zeros(d, np.int64), np.zeros(d), _PLANNING_ERROR
             )
             run_tail(uncondensed_program(program), begin, det.place, unscaled, free, 0, block, unknown)
-            columns = _variable_columns(program, det.inside, det.outside)
+            leaves = leaves_of_variables(program, det)
+            columns = None if leaves is None else program.leaf_variable[leaves].astype(np.int64)
             each.append(FloatDeterminant(self.structures[d], work[det.inside * STEP], columns, program.n_variables))
             begin = det.place
         return FloatDeterminants(each)
@@ -212,12 +213,12 @@ def _exact_values(program: Program) -> tuple[np.ndarray, np.ndarray]:
     return exact, binary
 
 
-def _variable_columns(program: Program, inside: np.ndarray, outside: np.ndarray) -> np.ndarray | None:
-    """The columns of the variables z_i, if the children are c_i·z_i, c_i > 0, of distinct variables and their ȳ_i."""
+def leaves_of_variables(program: Program, det: DetInstruction) -> np.ndarray | None:
+    """The leaves c_i·z_i, c_i > 0, of distinct variables, that are its children, with complements ȳ_i; or None."""
     leaf = np.full(program.slots, -1)
     slots, numbers = program.leaves
     leaf[slots] = numbers
-    f, y = leaf[inside], leaf[outside]
+    f, y = leaf[det.inside], leaf[det.outside]
     if (f < 0).any() or (y < 0).any():
         return None
     columns = program.leaf_variable[f]
@@ -229,7 +230,7 @@ def _variable_columns(program: Program, inside: np.ndarray, outside: np.ndarray)
     # compare the exact numbers: as doubles, z + 10⁻⁴⁰⁰ would be the variable z
     if any(pairs[i][0] != 0 for i in f.tolist()) or any(pairs[i] != (1, 0) for i in y.tolist()):
         return None
-    return columns.astype(np.int64)
+    return f
 
 
 def _unread_leaves(program: Program, of_variables: list[bool]) -> np.ndarray:

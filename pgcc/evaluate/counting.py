@@ -122,7 +122,8 @@ class Counting:
 
 def find_counting(scaled: Scaled, homogenized: Circuit, compile: Callable[[Circuit], Evaluator]) -> Counting:
     """The evaluator of counts of a decomposable circuit; compile : makes the evaluator of a part of it."""
-    return Counting(scaled, CountedDeterminants.of(homogenized, compile) if scaled.program.has_det else None)
+    program = scaled.float64.program
+    return Counting(scaled, CountedDeterminants.of(program, homogenized, compile) if program.has_det else None)
 
 
 def _steps(gap: np.ndarray) -> np.ndarray:
