@@ -39,9 +39,6 @@ class Interval:
             return Interval(np.array([near]), np.array([near]))
         return Interval(np.nextafter([near], -np.inf), np.nextafter([near], np.inf))
 
-    def reshape(self, *shape: int) -> Interval:
-        return Interval(self.low.reshape(*shape), self.high.reshape(*shape))
-
     def __getitem__(self, at: Any) -> Interval:
         return Interval(self.low[at], self.high[at])
 
