@@ -28,7 +28,7 @@ from pgcc.validity.proof.determinants import (
     plus_transpose,
 )
 from pgcc.validity.proof.exact_arithmetic import exact_rows
-from pgcc.validity.proof.steps import Step, Terms, Walk, times
+from pgcc.validity.proof.steps import Step, Terms, Walk, polynomial_of
 from pgcc.validity.semidefinite import Rows, find_witness
 
 # 1: no coefficient is negative; −1: none is positive; 0: all are 0; None: not proven.
@@ -282,30 +282,20 @@ class _Expansion:
         return terms
 
     def _combine(self, node: Node, links: Sequence[int]) -> Terms | None:
-        below = [self.known.get(c) for c in links]
-        match node.op:
-            case Op.CONST:
-                return {frozenset(): Fraction(node.value)} if node.value else {}
-            case Op.VAR:
-                return {frozenset() if node.is_complement else frozenset({(node.name, 1)}): Fraction(1)}
-            case Op.SUM | Op.PRODUCT:
-                pass
-            case _:  # a determinant, or an operation without a rule: not multiplied out, so that it proves nothing
-                return None
-        total: Terms = {} if node.op is Op.SUM else {frozenset(): Fraction(1)}
-        for k, terms in enumerate(below):
-            if terms is None:
-                return None
-            if node.op is Op.SUM:
-                for monomial, x in terms.items():
-                    total[monomial] = total.get(monomial, Fraction(0)) + Fraction(node.weights[k]) * x
-                self.left -= len(terms)
-            else:
-                self.left -= len(total) * len(terms)
-                total = times(total, terms) if self.left > 0 else {}
-            if len(total) > self.MOST_TERMS or self.left <= 0 or any(_long(x, self.MOST_BITS) for x in total.values()):
-                return None
-        return {m: x for m, x in total.items() if x}
+        below = [terms for c in links if (terms := self.known.get(c)) is not None]
+        if len(below) < len(links) or node.op not in (Op.CONST, Op.VAR, Op.SUM, Op.PRODUCT):
+            return None  # a determinant, or an operation without a rule: not multiplied out, so that it proves nothing
+        terms = polynomial_of(node, below, self._may)
+        return terms if terms is not None and self._may(terms, 0) else None
+
+    def _may(self, terms: Terms, more: int) -> bool:
+        """Whether these terms are few and short enough to go on, by this many more products."""
+        self.left -= more
+        return (
+            self.left > 0
+            and len(terms) <= self.MOST_TERMS
+            and not any(_long(x, self.MOST_BITS) for x in terms.values())
+        )
 
 
 def _long(x: Fraction, bits: int) -> bool:

@@ -170,22 +170,19 @@ def _square(case: _Case, proof: Proof) -> bool:
     return has_square(case.circuit, [proof.data["variable"]])
 
 
-def _total_is_right(case: _Case, proof: Proof) -> bool:
-    """g(1) = 1, up to 1e-9 if some numbers are floats; with `normalize`, g(1) > 0."""
-    tolerance = _tolerated(case.circuit)
-    return any(
-        (found > 0 if case.normalize else abs(found - 1) <= tolerance) and _agrees(found, proof)
-        for found in case.totals(proof.data["exact"])
-    )
+def _total_is(case: _Case, proof: Proof) -> bool:
+    """g(1) = 1, up to 1e-9 if some numbers are floats, or with `normalize` g(1) > 0; of a refutation, the opposite.
 
-
-def _total_is_wrong(case: _Case, proof: Proof) -> bool:
-    """g(1) ≠ 1; with `normalize`, g(1) ≤ 0."""
+    Of a ball neither may be certain.
+    """
     tolerance = _tolerated(case.circuit)
-    return any(
-        (found <= 0 if case.normalize else abs(found - 1) > tolerance) and _agrees(found, proof)
-        for found in case.totals(proof.data["exact"])
-    )
+
+    def is_so(found: Any) -> Any:
+        if case.normalize:
+            return found > 0 if proof.holds else found <= 0
+        return abs(found - 1) <= tolerance if proof.holds else abs(found - 1) > tolerance
+
+    return any(is_so(found) and _agrees(found, proof) for found in case.totals(proof.data["exact"]))
 
 
 def _tolerated(circuit: Circuit) -> fmpq:
@@ -260,8 +257,8 @@ def _correlated_pair(case: _Case, proof: Proof) -> bool:
 CLAIMS: dict[tuple[str, bool], dict[str, Callable[[_Case, Proof], bool]]] = {
     ("multiaffine", True): {"structure": _decomposable, "identity test": _identity_test},
     ("multiaffine", False): {"square": _square},
-    ("normalized", True): {"total": _total_is_right, "positive coefficient": _positive_coefficient},
-    ("normalized", False): {"total": _total_is_wrong},
+    ("normalized", True): {"total": _total_is, "positive coefficient": _positive_coefficient},
+    ("normalized", False): {"total": _total_is},
     ("nonnegative", True): {"steps": _by_steps, "all coefficients": _all_coefficients},
     ("nonnegative", False): {"negative coefficient": _negative_coefficient},
     ("negative_dependence", True): {"steps": _stable_by_steps},

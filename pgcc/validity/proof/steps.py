@@ -119,7 +119,19 @@ def _part(walk: Walk, i: int, node: Node, sign: Any, space: Any) -> bool:
 
 def _terms(walk: Walk, i: int, node: Node, sign: Any, space: Any) -> bool:
     """A node is multiplied out, from the terms of its children."""
-    below = [walk.terms[space, c] for c in walk.circuit._links[i]]
+    found = polynomial_of(node, [walk.terms[space, c] for c in walk.circuit._links[i]])
+    if found is not None:
+        walk.terms[space, i] = found
+    return sign is None and found is not None
+
+
+def polynomial_of(
+    node: Node, below: Sequence[Terms], may: Callable[[Terms, int], bool] = lambda found, more: True
+) -> Terms | None:
+    """The terms of a node, from those of its children; None of a determinant.
+
+    may : whether to go on with what was found so far, by this many more products of terms; if not, it is None, too.
+    """
     found: Terms = {}
     match node.op:
         case Op.CONST:
@@ -128,18 +140,21 @@ def _terms(walk: Walk, i: int, node: Node, sign: Any, space: Any) -> bool:
             found = {frozenset() if node.is_complement else frozenset({(node.name, 1)}): Fraction(1)}
         case Op.SUM:
             for w, terms in zip(node.weights, below, strict=True):
+                if not may(found, len(terms)):
+                    return None
                 for m, x in terms.items():
                     found[m] = found.get(m, Fraction(0)) + Fraction(w) * x
         case Op.PRODUCT:
             found = {frozenset(): Fraction(1)}
             for terms in below:
+                if not may(found, len(found) * len(terms)):
+                    return None
                 found = times(found, terms)
         case Op.DET:
-            return False
+            return None
         case _:
             unknown(node)
-    walk.terms[space, i] = {m: x for m, x in found.items() if x}
-    return sign is None
+    return {m: x for m, x in found.items() if x}
 
 
 def times(a: Terms, b: Terms) -> Terms:
