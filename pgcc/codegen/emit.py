@@ -228,23 +228,11 @@ def _tables(program: Program, circuit: Circuit) -> str:
     if program.instructions <= _MOST_LISTED:
         lines = Statements(program, identifiers(circuit.variables), "leaf").lines
         text += "#\n# In words, before values share slots:\n" + "".join(f"#   {line}\n" for line in lines)
-    tables = [
-        ("OP", shared.op),
-        ("TARGET", shared.target),
-        ("START", shared.start),
-        ("ARGS", shared.args),
-        ("FIRST_WEIGHT", shared.first_weight),
-        ("WEIGHTS", shared.weights),
-        ("LEAF_VARIABLE", shared.leaf_variable),
-        ("LEAF_TABLE", shared.leaf_table),
-    ]
+    names = ("op", "target", "start", "args", "first_weight", "weights", "leaf_variable", "leaf_table")
+    tables = {name.upper(): getattr(shared, name) for name in names}
     if program.has_det:
-        tables += [
-            ("DET_RANK", shared.det_shape[:, 0]),
-            ("DET_START", shared.det_start),
-            ("DET_DATA", shared.det_data),
-        ]
-    text += "".join(_array(name, array) for name, array in tables)
+        tables |= {"DET_RANK": shared.det_shape[:, 0], "DET_START": shared.det_start, "DET_DATA": shared.det_data}
+    text += "".join(_array(name, array) for name, array in tables.items())
     return text + f"SLOTS, ROOT = {shared.slots}, {shared.value}\n"
 
 
