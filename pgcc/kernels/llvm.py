@@ -14,6 +14,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import models, register_model
 
 from pgcc.kernels import simd
@@ -92,6 +93,27 @@ def load(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """The eight doubles of a flat array that start at `index`."""
     pointer = _address(context, builder, signature.args[0], args[0], args[1], _VECTOR)
     return builder.load(pointer, align=8)
+
+
+@operation(
+    lambda _, array, first, last, writing: (
+        types.void(array, types.intp, types.intp, writing) if isinstance(writing, types.BooleanLiteral) else None
+    )
+)
+def fetch(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """Ask for the cache lines of elements first … last − 1 of a flat array, before they are read, or written."""
+    byte = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte, ir.IntType(32), ir.IntType(32), ir.IntType(32)])
+    name = "llvm.prefetch.p0i8"
+    ask = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    data = context.make_array(signature.args[0])(context, builder, args[0]).data
+    size = context.get_abi_sizeof(context.get_data_type(signature.args[0].dtype))
+    step = ir.Constant(args[1].type, 64 // size)
+    with cgutils.for_range_slice(builder, args[1], args[2], step, intp=args[1].type) as (index, _):
+        place = builder.bitcast(builder.gep(data, [index]), byte)
+        flags = [ir.Constant(ir.IntType(32), x) for x in (int(signature.args[3].literal_value), 3, 1)]
+        builder.call(ask, [place, *flags])
+    return context.get_dummy_value()
 
 
 @operation(lambda _, array, index, value: types.void(array, types.intp, vector8))

@@ -26,6 +26,10 @@ def store(array: np.ndarray, index: int, value: Vector) -> None:
     array[index : index + LANES] = value
 
 
+def fetch(array: np.ndarray, first: int, last: int, writing: bool) -> None:
+    """A hint to the processor, without a meaning."""
+
+
 def splat(scalar: float) -> Vector:
     return np.full(LANES, float(scalar))
 

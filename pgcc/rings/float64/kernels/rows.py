@@ -9,7 +9,7 @@ import numpy as np
 
 from pgcc.certify.kernels.bounds import error_line
 from pgcc.kernels.policy import inlined_kernel, kernel
-from pgcc.kernels.simd import add_up, div, if_less, load, minus, mul, muladd, splat, store
+from pgcc.kernels.simd import add_up, div, fetch, if_less, load, minus, mul, muladd, splat, store
 from pgcc.rings.float64.kernels.interpreter import copy_roots, run_block, run_row
 from pgcc.rings.float64.kernels.packed_evidence import STEP, Rows, are_codes, read_block
 
@@ -75,6 +75,8 @@ def write_certified(program, evidence, lanes, block, roots, answer, numbers):
             continue
         padded = 1 if lanes == 1 else -(-here // STEP) * STEP  # the last block may be smaller
         read_block(program, rows, first, padded, block)
+        fetch(numbers, first, first + here, True)
+        fetch(flat, (first + lanes) * variables, min(first + 2 * lanes, count) * variables, False)
         if lanes == 1:
             run_row(program, 0, len(program.op), block)
         else:
