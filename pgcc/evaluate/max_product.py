@@ -10,7 +10,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from itertools import count
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from pgcc.kernels.simd import LANES
 from pgcc.kernels.walk import instructions_of
 from pgcc.locks import cached_property
 from pgcc.program.lower import lower_with_nodes
-from pgcc.program.program import LEAF, SUM, TIMES, Program
+from pgcc.program.program import LEAF, SUM, Program
 from pgcc.rings.kernels.scaled import RADIX
 
 # The values of a block of rows should stay in the second-level cache.
@@ -54,7 +55,8 @@ class MaxProduct:
         As `lower` makes it.
     """
 
-    rounding = 1.01  # the error of an addition of logarithms, in units of 2⁻⁵³
+    # The error of an addition of logarithms, in units of 2⁻⁵³, and of two where another choice is taken (`largest`).
+    rounding = 3.1
 
     def __init__(self, program: Program):
         self.program = program
@@ -91,7 +93,7 @@ class MaxProduct:
         of the positive ones in a term. Each addition is off by u·A, and so are the numbers by a few u in all.
         """
         size = np.where(np.isfinite(logs), 2.0 * self._positive + np.abs(logs), 0.0)
-        return logs + self.rounding * UNIT * (self._roundings + 4.0) * (size + 2.0)
+        return logs + self.rounding * UNIT * (self._roundings + self.program.n_variables + 4.0) * (size + 2.0)
 
     @cached_property
     def _roundings(self) -> float:
@@ -177,121 +179,74 @@ def find_max_product(circuit: Circuit, program: Program) -> MaxProduct | None:
 # -- several terms ---------------------------------------------------------------------------------------------------
 
 
-class _Term(NamedTuple):
-    """A term of a node: an edge of it, and for each child on it the rank of the term that is taken.
+class _Choice(NamedTuple):
+    """A term of a sum, a value of the variable of a leaf, or all of a product.
 
-    Ranks after number `last` are 0, so that each combination of ranks is reached in one way.
+    log : of the largest term that has it. below : the nodes that it leads to. literal : a column and its code.
     """
 
     log: float
-    edge: int
-    ranks: tuple[int, ...] = ()
-    last: int = 0
-
-
-class _Terms:
-    """The terms of a node that were found, in order, and a heap of candidates for the next one."""
-
-    def __init__(self, first: list[_Term]):
-        self.heap = [(-term.log, term) for term in first if term.log > -math.inf]
-        heapq.heapify(self.heap)
-        self.found: list[_Term] = []
-        self.expanded = 0  # of so many found terms, the successors are in the heap
+    below: tuple[int, ...] = ()
+    literal: tuple[int, int] | None = None
 
 
 class _Largest:
-    """The terms of every node in order, as far as they are needed (Huang and Chiang 2005, algorithm 3).
+    """The largest terms, by the choices that they make from the root down.
 
-    After a term come those that take the next term of one of its children.
+    Parts of them wait in a heap: those that agree on some choices, and make the choice of this rank, or a later one, at
+    one further node. The values of the nodes say how large the largest term of a part is, which makes the first choice
+    at all nodes that follow.
     """
 
     def __init__(self, links: LogLinks, leaves: np.ndarray, values: np.ndarray, codes: np.ndarray):
         self.links, self.leaves, self.values, self.codes = links, leaves, values, codes
-        self.terms: dict[int, _Terms] = {}
+        self._known: dict[int, list[_Choice]] = {}
 
     def run(self, root: int) -> Iterator[tuple[float, np.ndarray]]:
         """Logarithms and assignments, the largest first."""
-        rank = 0
-        while self._find(root, rank):
-            yield self.terms[root].found[rank].log, self._assignment(root, rank)
-            rank += 1
+        number = count()
+        # Nodes to visit and literals are linked lists, whose ends the parts share.
+        heap: list[Any] = [(0.0, next(number), 0.0, (root, None), 0, None)] if self._choices(root) else []
+        while heap:
+            _, _, others, nodes, rank, literals = heapq.heappop(heap)  # others: the logarithm but for this choice
+            log = others + self._choices(nodes[0])[rank].log
+            while nodes:
+                (s, nodes), here = nodes, nodes
+                choices = self._choices(s)
+                if rank == 0:
+                    others = log - choices[0].log
+                if rank + 1 < len(choices):
+                    less = -(others + choices[rank + 1].log)
+                    heapq.heappush(heap, (less, next(number), others, here, rank + 1, literals))
+                _, below, literal = choices[rank]
+                literals = (literal, literals) if literal else literals
+                for child in below:
+                    nodes = child, nodes
+                rank = 0
+            yield log, self._assignment(literals)
 
-    def _find(self, root: int, rank: int) -> bool:
-        """Find the terms of the root up to this rank; False if there are not so many."""
-        stack = [(root, rank)]  # a node waits until the terms that it needs of its children are found
-        while stack:
-            s, wanted = stack[-1]
-            node = self._terms(s)
-            if len(node.found) > wanted:
-                stack.pop()
-            elif node.expanded < len(node.found):
-                stack += self._expand(s, node)
-            elif node.heap:
-                node.found.append(heapq.heappop(node.heap)[1])
-            else:
-                stack.pop()
-        return len(self.terms[root].found) > rank
+    def _choices(self, s: int) -> list[_Choice]:
+        """The choices at a node, the best first."""
+        if s not in self._known:
+            possible = (choice for choice in self._all(s) if choice.log > -math.inf)
+            self._known[s] = sorted(possible, key=lambda choice: -choice.log)
+        return self._known[s]
 
-    def _terms(self, s: int) -> _Terms:
-        found = self.terms.get(s)
-        return found or self.terms.setdefault(s, _Terms(list(self._first(s))))
-
-    def _first(self, s: int) -> Iterator[_Term]:
-        """The largest term of each edge; of a leaf, edge 0 is that its variable is out, and 1 that it is in."""
-        links, begin = self.links, int(self.links.first[s])
-        if links.kind[s] == LEAF:
-            if links.which[s] < 0:
-                yield _Term(float(self.values[s]), 0)
-            elif self.codes[links.which[s]] >= 0:
-                yield _Term(float(self.values[s]), int(self.codes[links.which[s]]))
-            else:
-                yield from (_Term(float(self.leaves[s, edge]), edge) for edge in (0, 1))
+    def _all(self, s: int) -> Iterator[_Choice]:
+        links, value, v = self.links, float(self.values[s]), int(self.links.which[s])
+        terms = range(links.first[s], links.first[s + 1])
+        if links.kind[s] == SUM:
+            for t in terms:
+                below = tuple(int(c) for c in (links.left[t], links.right[t]) if c >= 0)
+                yield _Choice(float(links.weight[t] + self.values[list(below)].sum()), below)
+        elif links.kind[s] == LEAF and v >= 0 and self.codes[v] < 0:
+            yield from (_Choice(float(self.leaves[s, code]), literal=(v, code)) for code in (0, 1))
         else:
-            for edge in range(begin, begin + 1 if links.kind[s] == TIMES else int(links.first[s + 1])):
-                children = self._children(s, edge)
-                yield _Term(self._log(s, edge, (0,) * len(children)), edge, (0,) * len(children))
+            yield _Choice(value, tuple(links.left[terms.start : terms.stop].tolist()))
 
-    def _children(self, s: int, edge: int) -> list[int]:
-        links = self.links
-        if links.kind[s] == TIMES:
-            return links.left[links.first[s] : links.first[s + 1]].tolist()
-        if links.kind[s] == LEAF:
-            return []
-        return [int(c) for c in (links.left[edge], links.right[edge]) if c >= 0]
-
-    def _log(self, s: int, edge: int, ranks: tuple[int, ...]) -> float:
-        weight = float(self.links.weight[edge]) if self.links.kind[s] == SUM else 0.0
-        below = zip(self._children(s, edge), ranks, strict=True)
-        return weight + math.fsum(self.terms[c].found[rank].log if rank else self.values[c] for c, rank in below)
-
-    def _expand(self, s: int, node: _Terms) -> list[tuple[int, int]]:
-        """Add the successors of the last found term to the heap; or else, return what must be found before."""
-        _, edge, ranks, last = node.found[-1]
-        steps = [(i, c, ranks[i] + 1) for i, c in enumerate(self._children(s, edge)) if i >= last]
-        lacking = [(c, rank) for _, c, rank in steps if not self._is_known(c, rank)]
-        if lacking:
-            return lacking
-        node.expanded += 1
-        for i, c, rank in steps:
-            if rank < len(self.terms[c].found):
-                after = (*ranks[:i], rank, *ranks[i + 1 :])
-                term = _Term(self._log(s, edge, after), edge, after, i)
-                heapq.heappush(node.heap, (-term.log, term))
-        return []
-
-    def _is_known(self, c: int, rank: int) -> bool:
-        """Whether the term of this rank was found, or is known not to exist."""
-        node = self._terms(c)
-        return rank < len(node.found) or (not node.heap and node.expanded == len(node.found))
-
-    def _assignment(self, root: int, rank: int) -> np.ndarray:
-        """The assignment that a term comes from."""
-        row, stack = np.maximum(self.codes, 0), [(root, rank)]
-        while stack:
-            s, at = stack.pop()
-            self._find(s, at)  # rank 0 of a node that was never asked
-            _, edge, ranks, _ = self.terms[s].found[at]
-            if self.links.kind[s] == LEAF and self.links.which[s] >= 0:
-                row[self.links.which[s]] |= edge
-            stack += zip(self._children(s, edge), ranks, strict=True)
+    def _assignment(self, literals: Any) -> np.ndarray:
+        row = np.maximum(self.codes, 0)
+        while literals:
+            (column, code), literals = literals
+            row[column] = code
         return row
