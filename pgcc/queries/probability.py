@@ -100,7 +100,8 @@ class ProbabilityPlan:
     total : Values or None
         g(1), by which values are divided; None for a raw polynomial.
     proved : bool
-        Whether it is proved that no coefficient is negative. Otherwise, probabilities above 1 are looked for.
+        Whether it is proved that no coefficient is negative. Otherwise, probabilities above 1 are looked for. (Those of
+        soft evidence are means of likelihoods, which may be above 1.)
     ladder : list of Rung
         The rungs that the rows climb.
     rtol : float
@@ -153,7 +154,7 @@ class ProbabilityPlan:
 
     def _climb(self, evidence: Evidence, answers: Answers, rows: slice, some: np.ndarray | None = None) -> None:
         """Answer the rows, or `some` of them, by the ladder."""
-        codes = evidence.chunk(rows)
+        codes = evidence.asked(rows)
         if some is not None:
             codes = codes[some]
         with tier(self.compiled.work * len(codes)):
@@ -197,9 +198,7 @@ def probabilities(
     certainly negative or certainly above 1 is refused, naming its row. Logarithms have the absolute error that follows
     from `rtol`, or, with `relative`, are themselves accurate to a relative error `rtol`.
     """
-    if evidence.soft is not None:
-        return _of_soft(distribution, evidence, method, rtol, logs, bounds, relative)
-    asked = method, rtol, logs, bounds, relative
+    asked = method, rtol, logs, bounds, relative, evidence.soft is not None
     plan = distribution.plans.get(asked)
     if plan is None:
         plan = _make_plan(distribution, *asked)
@@ -207,46 +206,6 @@ def probabilities(
             distribution.plans[asked] = plan
     answers = Answers(np.empty(evidence.rows), np.empty(evidence.rows) if bounds else None)
     plan.answer(evidence, answers, distribution.threads)
-    return answers
-
-
-def _of_soft(
-    distribution: Distribution,
-    evidence: Evidence,
-    method: str,
-    rtol: float | None,
-    logs: bool,
-    bounds: bool,
-    relative: bool,
-) -> Answers:
-    """`probabilities` of soft evidence. Likelihoods may be above 1, and so may their means, the 'probabilities'."""
-    if method != "auto":
-        raise PgccError(f"method {method!r} does not take soft evidence: leave it out", argument="method")
-    compiled, total, rtol = distribution.compiled, distribution.total, distribution.rtol if rtol is None else rtol
-    answers = Answers(np.empty(evidence.rows), np.empty(evidence.rows) if bounds else None)
-
-    def answer(rows: slice) -> None:
-        asked = evidence.asked(rows)
-        assert isinstance(asked, SoftRows)
-        with tier(compiled.work * len(asked)):
-            values, used = climb(SOFT_VALUES[compiled.decomposable], compiled, asked, budget.of_value(rtol))
-        if total is not None:
-            bad = values.divide_by(total)
-            if bad >= 0:
-                raise _refusal(float(values.floats()[bad]), evidence.describe(rows.start + bad))
-        numbers = answers.numbers[rows] = values.logs() if logs else values.floats()
-        if answers.bounds is not None:
-            answers.bounds[rows] = values.bound if logs else values.float_bounds()
-        if logs and relative:  # near 1, log p keeps only the absolute error of p
-            free = None if total is None else [-1] * asked.codes.shape[1]
-            for row in np.flatnonzero(values.bound + 4.0 * UNIT > rtol * np.abs(numbers)).tolist():
-                circuit = compiled.reweighted.by(asked.likelihoods[row])
-                answers.numbers[rows.start + row] = circuit.exact.log_quotient(
-                    asked.codes[row].tolist(), free, rtol, compiled.exact
-                )
-        answers.add_used(used)
-
-    distribution.for_chunks(evidence.rows, answer)
     return answers
 
 
@@ -261,16 +220,19 @@ def describe_shortcut(distribution: Distribution) -> str:
 
 
 def _make_plan(
-    distribution: Distribution, method: str, rtol: float | None, logs: bool, bounds: bool, relative: bool
+    distribution: Distribution, method: str, rtol: float | None, logs: bool, bounds: bool, relative: bool, soft: bool
 ) -> ProbabilityPlan:
-    """The plan for the arguments of `probabilities`."""
+    """The plan for the arguments of `probabilities`; soft : whether there are likelihoods."""
+    if soft and method != "auto":
+        raise PgccError(f"method {method!r} does not take soft evidence: leave it out", argument="method")
+    compiled = distribution.compiled
     rtol = budget.of_value(distribution.rtol if rtol is None else rtol)
-    takes_kernel = method in ("auto", "direct") and not bounds
+    takes_kernel = method in ("auto", "direct") and not (bounds or soft)
     return ProbabilityPlan(
-        distribution.compiled,
+        compiled,
         distribution.total,
-        distribution.proved,
-        distribution.compiled.ladder(method),
+        distribution.proved or soft,
+        SOFT_VALUES[compiled.decomposable] if soft else compiled.ladder(method),
         rtol,
         logs,
         relative and method == "auto",
@@ -310,7 +272,12 @@ def _near_zero(compiled: Compiled, total: Values | None, rtol: float) -> float:
 
 
 def relative_logs(
-    compiled: Compiled, codes: np.ndarray, values: Values, total: Values | None, rtol: float, logs: np.ndarray
+    compiled: Compiled,
+    asked: np.ndarray | SoftRows,
+    values: Values,
+    total: Values | None,
+    rtol: float,
+    logs: np.ndarray,
 ) -> np.ndarray:
     """The logarithms of values (divided by the total), to a relative error of `rtol` even near 0.
 
@@ -323,15 +290,22 @@ def relative_logs(
     doubtful = np.flatnonzero(~(values.bound + 4.0 * UNIT <= rtol * size) & (size < 1.0))
     if not len(doubtful):
         return logs
-    first, number = number_rows(codes[doubtful])
+    codes, soft = asked if isinstance(asked, SoftRows) else (asked, None)
+    first, number = number_rows((codes if soft is None else np.hstack([codes, soft.reshape(len(soft), -1)]))[doubtful])
     distinct = doubtful[first]
-    if total is not None and compiled.multiaffine:
+    if total is not None and compiled.multiaffine and soft is None:
         step = max(1, _COMPLEMENT_BYTES // max(1, codes.shape[1]) ** 2)
         parts = [distinct[i : i + step] for i in range(0, len(distinct), step)]
         found = np.concatenate([_logs_of_complements(compiled, codes[part], total, rtol) for part in parts])
     else:
         free = None if total is None else [-1] * codes.shape[1]
-        found = np.array([compiled.exact.log_quotient(codes[row].tolist(), free, rtol) for row in distinct.tolist()])
+        circuits = (compiled if soft is None else compiled.reweighted.by(soft[row]) for row in distinct.tolist())
+        found = np.array(
+            [
+                circuit.exact.log_quotient(codes[row].tolist(), free, rtol, compiled.exact)
+                for circuit, row in zip(circuits, distinct.tolist(), strict=True)
+            ]
+        )
     logs[doubtful] = found[number]
     return logs
 
