@@ -18,7 +18,7 @@ from pgcc.arrays import as_array, is_frame, is_pandas, is_sparse
 from pgcc.data.text import is_missing, parse_counted, parse_evidence, parse_names
 from pgcc.errors import EvidenceError, brief
 from pgcc.evaluate.soft import SoftRows
-from pgcc.ir.domains import Domain, domains_of
+from pgcc.ir.domains import Domain, Domains, domains_of
 from pgcc.ir.names import find_variable, hint, some
 from pgcc.locks import cached_property
 
@@ -141,6 +141,11 @@ class Evidence:
         """The number of each variable."""
         return {name: i for i, name in enumerate(self.variables)}
 
+    @cached_property
+    def _known(self) -> Domains:
+        """The states of all variables, plain ones too."""
+        return Domains.plain(self.columns) if self.domains is None else self.domains
+
     @property
     def width(self) -> int:
         """The number of columns."""
@@ -226,35 +231,31 @@ class Evidence:
             values = self._with_known_names(values, where)
         codes = np.full(len(self.columns), -1, np.int8)
         for name, value in values.items():
-            what, column = f"variable {name!r}{where}", self.column[name]
-            if self.domains is not None:
-                self._observe(codes, name, value, what, row)
-                continue
-            if type(value) is not int and isinstance(value, Mapping):  # asking an abstract class takes long
-                pair = self._likelihoods[row, column] = as_likelihoods(value, what)
-                value = -1 if min(pair) > 0.0 else int(pair[1] > 0.0)
-            codes[column] = as_code(value, what)
+            if self.domains is None and type(value) is int and -1 <= value <= 1:  # the fast path for small queries
+                codes[self.column[name]] = value
+            else:
+                self._observe(codes, name, value, f"variable {name!r}{where}", row)
         return codes
 
     def _observe(self, codes: np.ndarray, name: str, value: Any, where: str, row: int) -> None:
         """Put what is known of a variable into a row of codes: a label, a set of labels, or likelihoods by label."""
-        assert self.domains is not None
-        domain, likelihoods = self.domains[name], None
+        domain, likelihoods = self._known[name], None
         if isinstance(value, Mapping):
-            likelihoods = state_likelihoods(domain, value, where)
+            likelihoods = as_likelihoods(domain, value, where)
             possible = {i for i, likelihood in enumerate(likelihoods) if likelihood}
         elif isinstance(value, (set, frozenset, list, tuple)) or getattr(value, "ndim", False):
-            possible = {domain.number(label, where) for label in value}
-        elif is_missing(value, domain):
+            read = as_code if domain.is_plain else domain.number
+            possible = {read(label, where) for label in value}
+            if min(possible, default=-1) < 0:
+                raise EvidenceError(f"{where} is {brief(value)}: no state is possible, or an unknown one")
+        elif (state := as_state(domain, value, where)) < 0:
             return
         else:
-            possible = {domain.number(value, where)}
-        if not possible:
-            raise EvidenceError(f"{where}: no state is possible")
+            possible = {state}
         absent = 1.0 if likelihoods is None or None not in domain.columns else likelihoods[domain.columns.index(None)]
         for i, column in enumerate(domain.columns):
             if column is not None:
-                at = self.domains.at[column]
+                at = self._known.at[column]
                 codes[at] = 0 if i not in possible else 1 if len(possible) == 1 else -1
                 if likelihoods is not None:
                     self._likelihoods[row, at] = (absent, likelihoods[i])
@@ -289,8 +290,6 @@ class Evidence:
         n = len(self.variables)
         if not table.ndim:
             raise EvidenceError(f"{brief(given)} is not evidence: give a dict, text, an array or a DataFrame")
-        if table.dtype.kind not in "biuf" and table.size and self.domains is None:
-            table = _from_objects(table)
         if table.ndim == 1 and (len(table) == n or not len(table)):
             if len(table) == n:
                 self.single, table = True, table[None]
@@ -311,7 +310,8 @@ class _Frame:
     """A DataFrame of pandas or polars, read a chunk at a time by column name; variables without one are unobserved."""
 
     def __init__(self, given: Evidence, frame: Any):
-        column, self.domains, self.frame, self.width = given.column, given.domains, frame, len(given.column)
+        column, self.frame, self.width = given.column, frame, len(given.column)
+        self.plain, self.domains = given.domains is None, list(given._known.items())
         places: dict[int, None] = {}  # of the columns of the frame, among the variables
         for name in frame.columns:
             variable = find_variable(name, column)
@@ -327,24 +327,15 @@ class _Frame:
 
     def __getitem__(self, rows: slice) -> np.ndarray:
         part = self.frame.iloc[rows] if is_pandas(self.frame) else self.frame[rows]
-        table, first = np.full((len(part), self.width), -1.0), rows.indices(len(self))[0]
-        if self.domains is not None:
-            return self._states(part, first)
-        for name, place in zip(self.frame.columns, self.places, strict=True):
-            values = part[name].to_numpy()
-            if values.dtype.kind not in "biuf":  # objects: None and NA are unobserved
-                values = [as_code(v, f"row {first + i}, variable {name!r}") for i, v in enumerate(values)]
-            table[:, place] = values
-        return table
-
-    def _states(self, part: Any, first: int) -> np.ndarray:
-        """The numbers of the states in some rows, for `Domains.codes`; −1 for what is unobserved."""
-        assert self.domains is not None
-        found, domains = np.full((len(part), self.width), -1, np.int64), list(self.domains.items())
+        table, first = np.full((len(part), self.width), -1.0 if self.plain else -1), rows.indices(len(self))[0]
         for column, place in zip(self.frame.columns, self.places, strict=True):
-            name, domain = domains[place]
-            found[:, place] = as_states(part[column], domain, name, first)
-        return found
+            name, domain = self.domains[place]
+            numbers = part[column].to_numpy() if self.plain else None
+            if numbers is not None and numbers.dtype.kind in "biuf":  # these are checked together
+                table[:, place] = numbers
+            else:
+                table[:, place] = as_states(part[column], domain, name, first)
+        return table
 
 
 class _Sparse:
@@ -467,28 +458,27 @@ def as_code(value: Any, where: str) -> int:
     raise EvidenceError(f"{where} is {brief(value)}: evidence is {_MEANING}")
 
 
-def as_likelihoods(value: Mapping[Any, Any], where: str) -> tuple[float, float]:
-    """The likelihoods of out and in; 0 for what is not named.
+def as_state(domain: Domain, value: Any, where: str) -> int:
+    """The number of the state that a value means; −1 if it is unknown."""
+    if domain.is_plain:
+        return as_code(value, where)
+    return -1 if is_missing(value, domain) else domain.number(value, where)
 
-    >>> as_likelihoods({1: 0.7, 0: 0.3}, ""), as_likelihoods({True: 2}, "")
-    ((0.3, 0.7), (0.0, 2.0))
+
+def as_likelihoods(domain: Domain, value: Mapping[Any, Any], where: str) -> list[float]:
+    """The likelihood of every state; 0 for what is not named.
+
+    >>> as_likelihoods(Domain((0, 1), (None, "a")), {True: 2}, "variable 'a'")
+    [0.0, 2.0]
     """
-    found = [0.0, 0.0]
-    for state, likelihood in value.items():
-        code = as_code(state, where)
-        if code < 0:
-            raise EvidenceError(f"{where}: likelihoods are given for 0 and 1, not for {brief(state)}")
-        found[code] = as_likelihood(likelihood, f"{where} = {code}")
-    if not any(found):
-        raise EvidenceError(f"{where}: all likelihoods are 0, so no value is possible")
-    return found[0], found[1]
-
-
-def state_likelihoods(domain: Domain, value: Mapping[Any, Any], where: str) -> list[float]:
-    """The likelihood of every state; 0 for what is not named."""
     found = [0.0] * len(domain.states)
     for label, likelihood in value.items():
-        found[domain.number(label, where)] = as_likelihood(likelihood, f"{where} = {brief(label)}")
+        state = as_state(domain, label, where)
+        if state < 0:
+            raise EvidenceError(
+                f"{where}: likelihoods are given for {some([*map(str, domain.states)])}, not for {brief(label)}"
+            )
+        found[state] = as_likelihood(likelihood, f"{where} = {brief(label)}")
     if not any(found):
         raise EvidenceError(f"{where}: all likelihoods are 0, so no state is possible")
     if len(found) == 1 and found != [1.0]:
@@ -524,7 +514,7 @@ def as_states(values: Any, domain: Domain, name: str, first_row: int) -> np.ndar
     states[-1] = -1  # pandas numbers what is missing −1
     for i, value in enumerate(different):
         try:
-            states[i] = -1 if is_missing(value, domain) else domain.number(value, f"variable {name!r}")
+            states[i] = as_state(domain, value, f"variable {name!r}")
         except EvidenceError as error:
             row = int(np.argmax(np.asarray(which) == i))
             raise EvidenceError(f"row {first_row + row}, {error}") from None
@@ -565,23 +555,16 @@ def _told(name: str, value: Any) -> str:
     return f"{name} in {{{', '.join(sorted(map(str, value)))}}}" if isinstance(value, set) else f"{name}={value}"
 
 
-def _from_objects(table: np.ndarray) -> np.ndarray:
-    """A table of Python objects, entry by entry."""
-    codes = np.empty(table.shape, np.int8)
-    for index in np.ndindex(table.shape):
-        codes[index] = as_code(table[index], f"entry {index}")
-    return codes
-
-
 def as_codes(table: np.ndarray, variables: Sequence[str], first_row: int) -> np.ndarray:
     """Convert numbers, or labels of states, to codes and check them; an error names the first bad entry."""
-    domains = domains_of(variables)
+    kind, domains = table.dtype.kind, domains_of(variables)
+    if kind not in "biuf" and domains is None:
+        domains = Domains.plain(variables)
     if domains is not None:
         states = np.empty(table.shape, np.int64)
         for v, (name, domain) in enumerate(domains.items()):
             states[:, v] = as_states(table[:, v], domain, name, first_row)
         return domains.codes(states)
-    kind = table.dtype.kind
     if kind == "b":  # converted, not viewed: the bytes of a boolean array may be others than 0 and 1
         return np.ascontiguousarray(table, dtype=np.int8)
     if kind == "f":

@@ -99,7 +99,7 @@ class TestEvidence:
             ([[0, 1]], "3 variables"),
             ([[[0, 1, 1]]], "3 variables"),
             ([[0, 1, 1], [0, 1]], "different lengths"),
-            ([["a", "b", "c"]], "entry"),
+            ([["a", "b", "c"]], "row 0, variable 'z1' is 'a'"),
             ("z1", "names without values"),
             ("z1=2", "'z1' is '2'"),
             ("zz1=1", "did you mean 'z1'"),
