@@ -45,7 +45,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgcc.errors import PgccError, SemanticsError
-from pgcc.evaluate.closing import closed
 from pgcc.evaluate.direct import Float64, Scaled
 from pgcc.evaluate.soft import Reweighted, SoftRows, runs_of
 from pgcc.ir.blocks import find_blocks, has_one_state
@@ -272,8 +271,8 @@ class Compiled:
         if self.blocks is None:
             return rows
         if isinstance(rows, SoftRows):
-            return SoftRows(closed(rows.codes, self.blocks), rows.likelihoods)
-        return closed(rows, self.blocks)
+            return SoftRows(self.blocks.closed(rows.codes), rows.likelihoods)
+        return self.blocks.closed(rows)
 
     # -- answers: see the ladders below ------------------------------------------------------------------------------
 

@@ -65,6 +65,7 @@ class Blocks:
         >>> blocks.closed(np.array([[-1, 1, -1], [0, -1, -1], [1, 1, -1]], np.int8)).tolist()
         [[0, 1, 0], [0, -1, -1], [0, 0, 0]]
         """
+        rows = np.ascontiguousarray(rows)
         ones = rows == 1
         count = np.add.reduceat(ones, self.first, axis=1, dtype=np.int16)
         shut = (count.take(self.block, axis=1) > ones) & (rows != 0)
