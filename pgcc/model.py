@@ -36,7 +36,6 @@ from pgcc.evaluate.parallel import count_processors
 from pgcc.evaluate.soft import runs_of, weigh
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import multiplications
-from pgcc.ir.numbers import log_of
 from pgcc.kernels.policy import tier
 from pgcc.methods import check_method
 from pgcc.passes.condition import condition
@@ -152,7 +151,6 @@ class Model(KnowsOtherWords):
         self._settings = settings
         self._sized: tuple[Any, Model] | None = None  # the last size that was asked about, and the model given that
         # the last likelihoods of soft evidence, the model given these, and the logarithm of the factor that it lacks
-        self._weighed: tuple[bytes, Model, float] | None = None
         with tier(multiplications(circuit)):
             self._compiled = Compiled(circuit, settings.validate)
             total = self._compiled.total(budget.of_total(settings.rtol)) if settings.normalize else None
@@ -954,16 +952,10 @@ class Model(KnowsOtherWords):
         """Rows of soft evidence, without their likelihoods, and the distribution given these."""
         assert given.soft is not None
         for rows in runs_of(given.soft):
-            likelihoods = given.soft[rows.start]
-            key, last = likelihoods.tobytes(), self._weighed
-            if last is None or last[0] != key:
-                factor, circuit = weigh(self.circuit, likelihoods)
-                last = self._weighed = key, Model(circuit, self._settings, self._standing), log_of(factor)
-            _, model, log = last
-            found = model._distribution(asked.rtol, asked.threads)
-            if found.total is not None and asked.total is not None:
-                log += float(found.total.log_over(asked.total)[0])
-            yield replace(found, log_likelihood=log), given.part(rows)
+            compiled = self._compiled.reweighted.by(given.soft[rows.start])
+            total = None if asked.total is None else compiled.total(budget.of_total(asked.rtol))
+            log = 0.0 if total is None or asked.total is None else float(total.log_over(asked.total)[0])
+            yield replace(asked, compiled=compiled, total=total, log_likelihood=log), given.part(rows)
 
     def _distribution(self, rtol: float | None = None, threads: int | None = None) -> Distribution:
         """The distribution that answers a question with its own accuracy or number of threads."""

@@ -158,11 +158,10 @@ def find_mixed(circuit: Circuit, program: Program) -> tuple[str | None, float]:
     with tier(2 * ROUNDS * LANES * len(program.args)):
         # The difference has twice the degree of g, and each round misses it with twice the probability.
         mixed, chance = _is_mixed(program, list(blocks.values()))
-        names = list(blocks) if mixed else []
-        while len(names) > 1:
-            half = names[: len(names) // 2]
-            names = half if _is_mixed(program, [blocks[name] for name in half])[0] else names[len(half) :]
-    return (names[0], 0.0) if mixed else (None, min(1.0, 2**ROUNDS * chance))
+        if mixed:
+            *others, last = blocks
+            return next((one for one in others if _is_mixed(program, [blocks[one]])[0]), last), 0.0
+    return None, min(1.0, 2**ROUNDS * chance)
 
 
 def _is_mixed(program: Program, blocks: list[list[int]]) -> tuple[bool, float]:
