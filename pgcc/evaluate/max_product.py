@@ -18,7 +18,7 @@ import numpy as np
 from pgcc.certify.certificate import rounding_counts
 from pgcc.evaluate.direct import split_constants
 from pgcc.evaluate.kernels.max_product import Logs, run_max_product, run_upward
-from pgcc.evaluate.top_down import Nodes, find_nodes
+from pgcc.evaluate.top_down import find_nodes
 from pgcc.frontend.common_support import is_deterministic, undecided_sums
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node
@@ -33,17 +33,6 @@ from pgcc.rings.kernels.scaled import RADIX
 
 # The values of a block of rows should stay in the second-level cache.
 _BLOCK_BYTES, _MOST_ROWS = 1 << 20, 64
-
-
-class LogLinks(NamedTuple):
-    """The nodes of a program by slot, as `Links` has them, and the logarithms of the weights of their terms."""
-
-    kind: np.ndarray
-    first: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    which: np.ndarray
-    weight: np.ndarray
 
 
 class MaxProduct:
@@ -61,9 +50,8 @@ class MaxProduct:
     def __init__(self, program: Program):
         self.program = program
         constants = split_constants(program)
-        self.nodes: Nodes = find_nodes(program, constants)
-        numbers = self.nodes.numbers
-        self.links = LogLinks(*self.nodes.links, _logs(numbers.weight, numbers.weight_exponent))
+        self.links, numbers = find_nodes(program, constants)
+        self.weights = _logs(numbers.weight, numbers.weight_exponent)
         self.leaves = _logs(numbers.table, numbers.table_exponent)
         table = _logs(constants.leaf_table, constants.leaf_exponents)
         has_variable = program.leaf_variable >= 0
@@ -81,8 +69,8 @@ class MaxProduct:
         found, out = np.empty(len(codes)), np.empty(codes.shape, np.int8)
         width = min(self.width, -(-len(codes) // LANES) * LANES)
         run_max_product(
-            instructions_of(self.program), self.logs, self.links, self.leaves,
-            self.program.value, np.ascontiguousarray(codes), self.program.slots, width, found, out,
+            instructions_of(self.program), self.logs, self.links, self.weights, self.leaves,
+            self.program.value, np.ascontiguousarray(codes), width, found, out,
         )  # fmt: skip
         return found, out
 
@@ -118,7 +106,7 @@ class MaxProduct:
     def largest(self, codes: np.ndarray) -> Iterator[tuple[float, np.ndarray]]:
         """The terms that agree with a row, the largest first: logarithms and assignments."""
         values = self._upward(self.logs, np.repeat(codes, LANES))
-        return _Largest(self.links, self.leaves, values, codes).run(self.program.value)
+        return _Largest(self, values, codes).run()
 
 
 class MaxSum(MaxProduct):
@@ -198,13 +186,13 @@ class _Largest:
     at all nodes that follow.
     """
 
-    def __init__(self, links: LogLinks, leaves: np.ndarray, values: np.ndarray, codes: np.ndarray):
-        self.links, self.leaves, self.values, self.codes = links, leaves, values, codes
+    def __init__(self, of: MaxProduct, values: np.ndarray, codes: np.ndarray):
+        self.of, self.values, self.codes = of, values, codes
         self._known: dict[int, list[_Choice]] = {}
 
-    def run(self, root: int) -> Iterator[tuple[float, np.ndarray]]:
+    def run(self) -> Iterator[tuple[float, np.ndarray]]:
         """Logarithms and assignments, the largest first."""
-        number = count()
+        number, root = count(), self.of.program.value
         # Nodes to visit and literals are linked lists, whose ends the parts share.
         heap: list[Any] = [(0.0, next(number), 0.0, (root, None), 0, None)] if self._choices(root) else []
         while heap:
@@ -233,14 +221,14 @@ class _Largest:
         return self._known[s]
 
     def _all(self, s: int) -> Iterator[_Choice]:
-        links, value, v = self.links, float(self.values[s]), int(self.links.which[s])
+        links, value, v = self.of.links, float(self.values[s]), int(self.of.links.which[s])
         terms = range(links.first[s], links.first[s + 1])
         if links.kind[s] == SUM:
             for t in terms:
                 below = tuple(int(c) for c in (links.left[t], links.right[t]) if c >= 0)
-                yield _Choice(float(links.weight[t] + self.values[list(below)].sum()), below)
+                yield _Choice(float(self.of.weights[t] + self.values[list(below)].sum()), below)
         elif links.kind[s] == LEAF and v >= 0 and self.codes[v] < 0:
-            yield from (_Choice(float(self.leaves[s, code]), literal=(v, code)) for code in (0, 1))
+            yield from (_Choice(float(self.of.leaves[s, code]), literal=(v, code)) for code in (0, 1))
         else:
             yield _Choice(value, tuple(links.left[terms.start : terms.stop].tolist()))
 

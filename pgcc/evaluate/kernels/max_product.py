@@ -106,13 +106,13 @@ def run_upward(code, logs, codes, values, width):
 
 
 @kernel
-def run_max_product(code, logs, links, leaves, root, codes, slots, width, found, out):
+def run_max_product(code, logs, links, weights, leaves, root, codes, width, found, out):
     """found[row] = the value of the root, and out[row] = an assignment that it comes from.
 
-    links, leaves : see `walk_to_best`. width : the rows of a block.
+    links, weights, leaves : see `walk_to_best`. width : the rows of a block.
     """
     variables = codes.shape[1]
-    values, stack = np.empty(slots * width), np.empty(slots + 1, np.int64)
+    values, stack = np.empty(len(leaves) * width), np.empty(len(leaves) + 1, np.int64)
     block = np.full(variables * width, -1, np.int8)
     for first in range(0, len(codes), width):
         many = min(width, len(codes) - first)
@@ -122,16 +122,16 @@ def run_max_product(code, logs, links, leaves, root, codes, slots, width, found,
         walk(code, MaxProduct(logs, width, block, values), 0, len(code.op))
         for r in range(many):
             found[first + r] = values[root * width + r]
-            walk_to_best(links, leaves, root, codes[first + r], values, width, r, stack, out[first + r])
+            walk_to_best(links, weights, leaves, root, codes[first + r], values, width, r, stack, out[first + r])
 
 
 @kernel
-def walk_to_best(links, leaves, root, codes, values, width, row, stack, out):
+def walk_to_best(links, weights, leaves, root, codes, values, width, row, stack, out):
     """From the root down, by the largest term of every sum, and all factors of every product.
 
-    links : Links, with logarithms of the weights. leaves : by node, the logarithms of a and b of a leaf a·ȳ + b·z.
+    weights : by term, the logarithms. leaves : by node, the logarithms of a and b of a leaf a·ȳ + b·z.
     """
-    kind, first, left, right, which = links.kind, links.first, links.left, links.right, links.which
+    kind, first, left, right, which = links
     for v in range(len(codes)):
         out[v] = max(codes[v], 0)
     stack[0], top = root, 1
@@ -147,7 +147,7 @@ def walk_to_best(links, leaves, root, codes, values, width, row, stack, out):
         if kind[s] == SUM:
             best, chosen = -math.inf, begin
             for t in range(begin, end):
-                value = links.weight[t] + values[left[t] * width + row]
+                value = weights[t] + values[left[t] * width + row]
                 if right[t] >= 0:
                     value += values[right[t] * width + row]
                 if value > best:
