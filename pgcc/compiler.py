@@ -121,7 +121,7 @@ IF_DECOMPOSABLE = [
           "at most one instruction per node, one slot of memory per value"),
     Stage("float64", "program", Float64,
           "evaluates a condensed form of the program in float64; bounds on its rounding errors are its certificate"),
-    Stage("zeros", "program", "pgcc.rings.zeros:find_zeros",
+    Stage("zeros", "program", "pgcc.rings.zeros:Zeros",
           "which values are exactly 0, by bits: 64 rows at a time"),
     Stage("scaled", "float64", Scaled,
           "evaluates the program over scaled numbers m·2^(256·e), which do not overflow"),

@@ -153,11 +153,6 @@ def rounding_counts(program: Program) -> np.ndarray:
     return Analysis(program.slots).run(program).state.rounds
 
 
-def gamma_of(program: Program, slots: Sequence[int] | np.ndarray) -> float:
-    """A bound on the errors of some values by rounding alone, relative to their magnitudes."""
-    return rounding_bound(float(rounding_counts(program)[list(slots)].max(initial=0.0)))
-
-
 def leaf_states(program: Program) -> State:
     """The states of the leaves a·ȳ + b·z of a program: a, b and a + b are rounded."""
     size, positive = np.abs(program.leaf_table), np.all(program.leaf_table[:, :2] >= 0.0, axis=1).astype(np.uint8)

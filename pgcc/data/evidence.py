@@ -91,15 +91,10 @@ class Evidence:
             self.column = column
         self._likelihoods: dict[tuple[int, int], tuple[float, float]] = {}  # by row and column
         self._table: np.ndarray | _Frame | _Sparse
-        # The fast paths for small queries: the tests below take microseconds.
+        # The fast path for small queries: the tests below take microseconds.
         if type(given) is np.ndarray:
             self._table = self._from_array(given)
             self.rows = len(self._table)
-            return
-        if type(given) is dict:
-            self._table, self.rows, self.form = self._from_dict(given, "")[None], 1, Form.NAMES
-            self.single = self._checked = True
-            self._soften()
             return
         if isinstance(given, np.ma.MaskedArray):  # masked entries are unobserved
             given = np.where(np.ma.getmaskarray(given), np.nan, given.data.astype(np.float64))

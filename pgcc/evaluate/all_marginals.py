@@ -22,7 +22,7 @@ from pgcc.program.schedule import schedule
 from pgcc.rings.float64.kernels.packed_evidence import STEP
 from pgcc.rings.float64.loop import Loop
 from pgcc.rings.kernels.scaled import RADIX
-from pgcc.rings.posteriors import Posteriors, read_posteriors, shares
+from pgcc.rings.posteriors import Posteriors, literals, read_posteriors, shares
 from pgcc.rings.values import Values
 from pgcc.rings.zeros import ReverseZeros, Zeros
 
@@ -164,9 +164,8 @@ class OneByOne:
         for first in range(0, len(where), step):
             row, variable = where[first : first + step].T
             queries = codes[row]
-            n = codes.shape[1]
-            column = np.append(np.arange(n), self._outs)[variable]
-            asked, code = (np.arange(len(queries)), column), np.where(variable < n, 1, 0)
+            column, code = (of_all[variable] for of_all in literals(codes.shape[1], self._outs))
+            asked = np.arange(len(queries)), column
             contradicted = queries[asked] == 1 - code
             queries[asked] = np.where(contradicted, 1 - code, code)
             joint = self._values(queries, budget.of_quotient(rtol))

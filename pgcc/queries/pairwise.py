@@ -10,6 +10,7 @@ from pgcc.certify import budget
 from pgcc.data.evidence import Evidence
 from pgcc.queries.distribution import Distribution
 from pgcc.queries.marginals import marginals
+from pgcc.rings.posteriors import literals
 
 
 def pairwise(distribution: Distribution, given: Evidence) -> np.ndarray:
@@ -24,17 +25,11 @@ def pairwise(distribution: Distribution, given: Evidence) -> np.ndarray:
     return joint
 
 
-def _literals(distribution: Distribution) -> tuple[np.ndarray, np.ndarray]:
-    """The column and the code of each entry of an answer: all columns in, then `outs` out."""
-    n, outs = len(distribution.variables), distribution.outs
-    return np.append(np.arange(n), outs), np.append(np.ones(n, np.int8), np.zeros(len(outs), np.int8))
-
-
 def _by_marginals(distribution: Distribution, given: Evidence, row: int, single: np.ndarray) -> np.ndarray:
     """Pr(i) · Pr(j | i): one reverse pass for every i."""
     joint = np.zeros((len(single), len(single)))
     likely = np.flatnonzero(single > 0.0)
-    column, code = _literals(distribution)
+    column, code = literals(len(distribution.variables), distribution.outs)
     codes = np.repeat(given.chunk(slice(row, row + 1)), len(likely), axis=0)
     codes[np.arange(len(likely)), column[likely]] = code[likely]
     joint[likely] = single[likely, None] * marginals(distribution, Evidence.of_codes(distribution.variables, codes))
@@ -45,7 +40,7 @@ def _by_marginals(distribution: Distribution, given: Evidence, row: int, single:
 def _by_pairs(distribution: Distribution, given: Evidence, row: int, single: np.ndarray) -> np.ndarray:
     """One query for every pair of variables that are not observed."""
     codes = given.chunk(slice(row, row + 1))[0]
-    column, code = _literals(distribution)
+    column, code = literals(len(distribution.variables), distribution.outs)
     joint = np.outer(single, single)  # right where one of them is certain
     free = np.flatnonzero(codes[column] < 0)
     i, j = (free[index] for index in np.triu_indices(len(free), 1))

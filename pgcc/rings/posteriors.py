@@ -13,6 +13,15 @@ from pgcc.rings.values import ByRow, Values
 _ROUNDING = 2.0**-50
 
 
+def literals(variables: int, outs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The column and the code of each entry of an answer: all columns in, then `outs` out.
+
+    >>> [part.tolist() for part in literals(3, np.array([1]))]
+    [[0, 1, 2, 1], [1, 1, 1, 0]]
+    """
+    return np.append(np.arange(variables), outs), np.repeat(np.array([1, 0], np.int8), [variables, len(outs)])
+
+
 @dataclass
 class Posteriors(ByRow):
     """Pr(X_i = 1 | row), rows × variables; which of these numbers are certain; the rows with probability 0.

@@ -11,7 +11,7 @@ from pgcc.kernels.walk import instructions_of
 from pgcc.locks import cached_property
 from pgcc.program.program import Program
 from pgcc.rings.kernels.zeros import ALL, NONE, Possible, run_possible
-from pgcc.rings.posteriors import Posteriors
+from pgcc.rings.posteriors import Posteriors, literals
 from pgcc.rings.values import Values
 
 WORD = 64
@@ -24,12 +24,12 @@ class Zeros:
     ----------
     program : Program
         As `lower` or `reverse` makes it. Of a determinant nothing is known.
-    roots : slots
-        The values. The magnitude of a value is as good: if it has no possible term, the value has none.
+    roots : slots, optional
+        The values; by default, the magnitude, which is as good: if it has no possible term, the value has none.
     """
 
-    def __init__(self, program: Program, roots: Sequence[int] | np.ndarray):
-        self.program, self.roots = program, np.array(roots, np.int64)
+    def __init__(self, program: Program, roots: Sequence[int] | None = None):
+        self.program, self.roots = program, np.array([program.magnitude] if roots is None else roots, np.int64)
 
     @cached_property
     def _system(self) -> Possible:
@@ -83,11 +83,11 @@ class ReverseZeros(Zeros):
     def settle_posteriors(self, evidence: np.ndarray, known: Posteriors) -> Posteriors:
         """The posteriors that are `known`, and 0 where that is certain."""
         row, which = np.nonzero(~known.certain)
-        count, n = len(evidence), evidence.shape[1]
+        count = len(evidence)
         if _words(count + len(row)) <= 2 * _words(count):  # the reverse pass has three times as many operations
             asked = np.concatenate([evidence, evidence[row]])
-            column = np.append(np.arange(n), self.outs)[which]
-            asked[count + np.arange(len(row)), column] = which < n
+            column, code = literals(evidence.shape[1], self.outs)
+            asked[count + np.arange(len(row)), column[which]] = code[which]
             zero = self.forward.find(self.closed(asked))[:, 0]
             joint, known.impossible = np.zeros_like(known.certain), zero[:count]
             joint[row, which] = zero[count:]
@@ -97,11 +97,6 @@ class ReverseZeros(Zeros):
         known.numbers[joint] = 0.0
         known.certain |= joint | known.impossible[:, None]
         return known
-
-
-def find_zeros(program: Program) -> Zeros:
-    """Which values of a program are exactly 0."""
-    return Zeros(program, [program.magnitude])
 
 
 def _nonzero(floats: np.ndarray, numbers: Iterable[Number]) -> np.ndarray:
