@@ -102,7 +102,7 @@ class Evidence:
             self._soften()
             return
         if isinstance(given, np.ma.MaskedArray):  # masked entries are unobserved
-            given = np.where(np.ma.getmaskarray(given), np.nan, given.data.astype(np.float64))
+            given = given.astype(np.float64 if given.dtype.kind in "biuf" else object).filled(np.nan)
         if given is None or _is_by_name(given):
             self.single = self._checked = True
             self.form = Form.NOTHING if given is None else Form.SERIES if _is_series(given) else Form.NAMES
@@ -486,9 +486,13 @@ def as_likelihoods(value: Mapping[Any, Any], where: str) -> tuple[float, float]:
 
 def state_likelihoods(domain: Domain, value: Mapping[Any, Any], where: str) -> list[float]:
     """The likelihood of every state; 0 for what is not named."""
-    found = [0.0] * len(domain.states)
+    found, seen = [0.0] * len(domain.states), set[int]()
     for label, likelihood in value.items():
-        found[domain.number(label, where)] = as_likelihood(likelihood, f"{where} = {brief(label)}")
+        state = domain.number(label, where)
+        if state in seen:
+            raise EvidenceError(f"{where}: the state {domain.states[state]!r} has two likelihoods")
+        seen.add(state)
+        found[state] = as_likelihood(likelihood, f"{where} = {brief(label)}")
     if not any(found):
         raise EvidenceError(f"{where}: all likelihoods are 0, so no state is possible")
     if len(found) == 1 and found != [1.0]:
@@ -539,7 +543,7 @@ def _different(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
     """
     if len(values) == 1:  # a tenth of the time of what follows
         return values.tolist(), np.zeros(1, np.int64)
-    if values.dtype.kind in "biu" and len(values) and int(values.max()) - int(values.min()) < _MOST_RANKED:
+    if values.dtype.kind in "iu" and len(values) and int(values.max()) - int(values.min()) < _MOST_RANKED:
         shifted = values.astype(np.int64) - int(values.min())
         present = np.flatnonzero(np.bincount(shifted))
         number = np.zeros(len(present) and present[-1] + 1, np.int64)
