@@ -102,7 +102,7 @@ class Evidence:
             self._soften()
             return
         if isinstance(given, np.ma.MaskedArray):  # masked entries are unobserved
-            given = given.astype(np.float64 if given.dtype.kind in "biuf" else object).filled(np.nan)
+            given = np.ma.filled(given.astype(np.float64 if given.dtype.kind in "biuf" else object), np.nan)
         if given is None or _is_by_name(given):
             self.single = self._checked = True
             self.form = Form.NOTHING if given is None else Form.SERIES if _is_series(given) else Form.NAMES
