@@ -18,6 +18,7 @@ DataFrame, several columns, ``weather=sun`` and so on (`Domains.axis`). Samples 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import MappingProxyType
@@ -137,7 +138,7 @@ def by_state(domains: Domains, numbers: list[float]) -> dict[str, Any]:
 def _of_states(answers: np.ndarray, domains: Domains, axes: Axes, labels: bool) -> np.ndarray:
     """Answers about columns, and `outs`, as answers about variables and their states."""
     if axes is Axes.SAMPLES:
-        states = domains.states_in(answers.reshape(-1, answers.shape[-1]))
+        states = domains.states_in(answers.reshape(math.prod(answers.shape[:-1]), answers.shape[-1]))
         meanings = [domain.states if labels else domain.numbers for domain in domains.values()]
         tables = [np.array(meaning, object if labels else None) for meaning in meanings]
         found = np.stack([table[states[:, v]] for v, table in enumerate(tables)], axis=1)

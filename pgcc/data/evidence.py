@@ -97,7 +97,7 @@ class Evidence:
             self.rows = len(self._table)
             return
         if isinstance(given, np.ma.MaskedArray):  # masked entries are unobserved
-            given = np.where(np.ma.getmaskarray(given), np.nan, given.data.astype(np.float64))
+            given = np.ma.filled(given.astype(np.float64 if given.dtype.kind in "biuf" else object), np.nan)
         if given is None or _is_by_name(given):
             self.single = self._checked = True
             self.form = Form.NOTHING if given is None else Form.SERIES if _is_series(given) else Form.NAMES
@@ -466,13 +466,16 @@ def as_likelihoods(domain: Domain, value: Mapping[Any, Any], where: str) -> list
     >>> as_likelihoods(Domain((0, 1), (None, "a")), {True: 2}, "variable 'a'")
     [0.0, 2.0]
     """
-    found = [0.0] * len(domain.states)
+    found, seen = [0.0] * len(domain.states), set[int]()
     for label, likelihood in value.items():
         state = as_state(domain, label, where)
         if state < 0:
             raise EvidenceError(
                 f"{where}: likelihoods are given for {some([*map(str, domain.states)])}, not for {brief(label)}"
             )
+        if state in seen:
+            raise EvidenceError(f"{where}: the state {domain.states[state]!r} has two likelihoods")
+        seen.add(state)
         found[state] = as_likelihood(likelihood, f"{where} = {brief(label)}")
     if not any(found):
         raise EvidenceError(f"{where}: all likelihoods are 0, so no state is possible")
@@ -524,7 +527,7 @@ def _different(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
     """
     if len(values) == 1:  # a tenth of the time of what follows
         return values.tolist(), np.zeros(1, np.int64)
-    if values.dtype.kind in "biu" and len(values) and int(values.max()) - int(values.min()) < _MOST_RANKED:
+    if values.dtype.kind in "iu" and len(values) and int(values.max()) - int(values.min()) < _MOST_RANKED:
         shifted = values.astype(np.int64) - int(values.min())
         present = np.flatnonzero(np.bincount(shifted))
         number = np.zeros(len(present) and present[-1] + 1, np.int64)

@@ -33,7 +33,7 @@ from pgcc.errors import CircuitError, FormatError
 from pgcc.formats.io import DAMAGE, Archive, read_bytes, reason_of
 from pgcc.formats.matrices import Kernel, check_kind, kernel_in, process_of
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.domains import Domain, Domains
+from pgcc.ir.domains import Domain, Domains, as_label
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import Node, Op, const, det, product, var, weighted_sum
 from pgcc.ir.numbers import Number
@@ -178,12 +178,12 @@ def _domains(listed: list) -> Domains:
     found: dict[str, Domain] = {}
     for name, states, columns in listed:
         _need(type(name) is str and name not in found, "a variable with states has no name of its own")
-        known = {type(state) for state in states} <= {str, int, float, bool} and len(set(map(str, states))) == len(
-            states
-        )
-        _need(known and states and len(states) == len(columns), f"{name!r} has no such states")
-        _need(columns.count(None) <= 1 and {*map(type, columns)} <= {str, type(None)}, f"{name!r} has no such columns")
-        found[name] = Domain(tuple(states), tuple(columns))
+        _need(type(states) is type(columns) is list and 0 < len(states) == len(columns), f"{name!r} has no states")
+        labels = tuple(map(as_label, states))
+        _need(len(set(map(str, labels))) == len(labels), f"{name!r} has a state twice")
+        unseen = columns.count(None)  # only of two states, or a single one, may one have no column
+        _need(unseen <= (len(labels) < 3) and {*map(type, columns)} <= {str, type(None)}, f"{name!r} has no columns")
+        found[name] = Domain(labels, tuple(columns))
     return Domains(found)
 
 

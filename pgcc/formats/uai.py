@@ -35,6 +35,7 @@ __all__ = ["read", "read_network", "write"]
 
 KINDS = ("BAYES", "MARKOV")
 MOST_STATES = 10_000
+FREE_STATES = 1 << 16  # a file may have so many states, and one for each of its words, as variables need no tables
 
 
 def read(path: Path, keep: Keep = None, evidence: Evidence = None) -> Circuit:
@@ -68,12 +69,14 @@ def _read_variables(words: Words) -> Domains:
     if count == 0:
         raise words.error("a network without variables")
     words.promise(count, "numbers of states")
-    states = {}
+    states, total = {}, 0
     for name in default_names(count):
         number = words.count(f"the number of states of {name}")
         if not 0 < number <= MOST_STATES:
             raise words.error(f"variable {name} has {number} states, which are from 1 to {MOST_STATES:,}")
-        states[name] = range(number)
+        states[name], total = range(number), total + number
+        if total > FREE_STATES + len(words.words):
+            raise words.error(f"the variables up to {name} have {total:,} states, far more than the file")
     return Domains.of(states)
 
 

@@ -264,13 +264,14 @@ class CommonSupport:
     def exclude_one_another(self, terms: Iterable[Sequence[int]]) -> bool:
         """Whether no two terms are positive at the same assignment; False also if that is unknown."""
         try:
-            return self._exclusive([tuple(term) for term in terms])
+            return self._exclusive([tuple(term) for term in terms if self._value(term)])
         except _UnknownError:
             return False
 
     def factors(self, node: int) -> Factors:
-        """A term as a product: the factors that are no constants."""
-        return tuple(c for c in self.below[node] if self._bits(c)) if self.op[node] == Op.PRODUCT else (node,)
+        """A term as a product: the factors that are no constants, or are 0."""
+        below = self.below[node]
+        return tuple(c for c in below if self._bits(c) or not self.count[c]) if self.op[node] == Op.PRODUCT else (node,)
 
     def _bits(self, node: int) -> int:
         return self._scope_bits[self._scope_of[node]]

@@ -241,7 +241,10 @@ class _Elimination:
                 if len(row) and weights.min() * numbers.min() < _SAFE:
                     nodes, numbers = self.build.sums(np.ones(len(nodes), int), nodes, numbers), np.ones(len(nodes))
                 factors.append(nodes[row])
-            weights = self.rescaled(weights * numbers[row])
+            weights = weights * numbers[row]
+            if len(row) and weights.min() < _TINY:
+                raise _too_different()
+            weights = self.rescaled(weights)
         return weights, factors
 
     def products(self, factors: Sequence[np.ndarray]) -> np.ndarray:
@@ -301,7 +304,9 @@ class _Elimination:
             with np.errstate(under="ignore"):
                 numbers = np.ldexp(numbers, -exponent)
         if top and numbers.min() < _TINY:
-            raise CircuitError(
-                "the numbers in the tables differ too much: a product of them is out of the range of floats"
-            )
+            raise _too_different()
         return numbers
+
+
+def _too_different() -> CircuitError:
+    return CircuitError("the numbers in the tables differ too much: a product of them is out of the range of floats")

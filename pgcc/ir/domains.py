@@ -71,7 +71,7 @@ class Domain:
     def of(name: str, states: Iterable[Any]) -> Domain:
         """The domain of a variable, with a column per state for three states or more, one for two, and none for one."""
         var(name)  # refuses what cannot be a name
-        labels = tuple(map(_label, states))
+        labels = tuple(map(as_label, states))
         texts = [str(label) for label in labels]
         if not labels:
             raise CircuitError(f"variable {name!r} has no states")
@@ -130,7 +130,7 @@ class Domain:
         return labels[0] if len(labels) == 1 else set(labels)
 
 
-def _label(state: Any) -> Label:
+def as_label(state: Any) -> Label:
     """A label as a Python object."""
     state = state.item() if hasattr(state, "item") and not isinstance(state, (str, int, float)) else state
     named = state.isprintable() if isinstance(state, str) else isinstance(state, (int, float)) and state - state == 0

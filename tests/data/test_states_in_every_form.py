@@ -176,6 +176,24 @@ def test_an_array_of_labels_is_a_set_of_them():
         model.prob({"w": np.array([[0, 2]])})
 
 
+def test_truth_values_are_no_numbers_of_states():
+    model = pgcc.compile(pgcc.pc.categorical("w", {"a": "0.5", "b": "0.3", "c": "0.2"}).to_pgc())
+    for table in (np.array([[True], [False]]), pd.DataFrame({"w": [True, False]}), [[True], [False]]):
+        with pytest.raises(EvidenceError, match=r"'w' is (True|False): the states are a, b, c"):
+            model.prob(table)
+
+
+def test_masked_labels_are_unobserved():
+    model = pgcc.compile(pgcc.pc.categorical("w", {"a": "0.5", "b": "0.3", "c": "0.2"}).to_pgc())
+    assert model.prob(np.ma.array([["b"], ["a"]], mask=[[False], [True]])).tolist() == [0.3, 1.0]
+
+
+def test_a_variable_with_a_single_state_has_samples():
+    model = pgcc.compile(pgcc.pc.categorical("w", {"only": 1}).to_pgc())
+    assert model.sample(2, names=True)["w"].tolist() == ["only", "only"]
+    assert model.sample(2, np.zeros((3, 1))).shape == (3, 2, 1)
+
+
 def test_mistakes():
     model = pgcc.compile(pgcc.parse("w in {sun, rain, snow}\n0.5*w=sun + 0.25*w=rain + 0.25*w=snow"))
     for given, message in [
@@ -186,6 +204,7 @@ def test_mistakes():
         ({"w": set()}, "no state is possible"),
         ({"w": {"sun": 0}}, "all likelihoods are 0"),
         ({"w": {"sun": -1}}, "0 or more"),
+        ({"w": {"rain": 0.5, 1: 0.25}}, "the state 'rain' has two likelihoods"),
         ({"w": {"sun": "x"}}, "0 or more"),
         ({"w": {"sun": float("inf")}}, "0 or more"),
         ({"w": object()}, "the states are"),

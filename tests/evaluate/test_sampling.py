@@ -367,3 +367,10 @@ def test_biased_samplers_are_caught():
     L = GRAM.astype(float)
     K = np.linalg.solve(np.eye(6) + L, L)
     assert p_value(without_projection((K + K.T) / 2, 5000, rng), exact) < SUSPICIOUS
+
+
+def test_a_sum_that_the_evidence_rules_out_is_not_visited():
+    model = pgcc.compile(pgcc.parse("0.5*(0.5*a*b + 0.25*a*c + 0.25*a)*d + 0.25*b + 0.25"))
+    samples = model.sample(50, {"a": 0}, rng=0)
+    assert not samples[:, [0, 2, 3]].any()
+    assert set(samples[:, 1].tolist()) == {0, 1}

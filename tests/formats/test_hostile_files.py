@@ -571,3 +571,29 @@ def test_a_long_header_with_a_name_twice_is_refused_at_once(tmp_path):
     path.write_text(",".join([*names, "n199999"]) + "\n")
     with pytest.raises(EvidenceError, match="'n199999' occurs twice"):
         ChowLiu().fit(path)
+
+
+WEATHER = [["w", ["a", "b", "c"], ["w=a", "w=b", "w=c"]]]
+DOMAINS = {
+    "columns as a dict": [["w", ["a", "b", "c"], {"w=a": 1, "w=b": 2, "w=c": 3}]],
+    "states as text": [["w", "abc", ["w=a", "w=b", "w=c"]]],
+    "no number": [["w", ["a", "b", float("nan")], ["w=a", "w=b", "w=c"]]],
+    "unprintable": [["w", ["a", "b", "\n"], ["w=a", "w=b", "w=c"]]],
+    "a state twice": [["w", ["1", 1, "c"], ["w=a", "w=b", "w=c"]]],
+    "a fourth state without a column": [["w", ["a", "b", "c", "d"], ["w=a", "w=b", "w=c", None]]],
+    "no states": [*WEATHER, ["v", [], []]],
+    "no triple": [["w", ["a", "b", "c"]]],
+}
+
+
+@pytest.mark.parametrize("what", DOMAINS)
+def test_domains_that_are_none(tmp_path, what):
+    path = tmp_path / "w.npz"
+    pgcc.save(pgcc.pc.categorical("w", {"a": 1, "b": 2, "c": 3}).to_pgc(), path)
+    with np.load(path) as arrays:
+        given = dict(arrays)
+    assert json.loads(given["domains"].tobytes()) == WEATHER
+    given["domains"] = np.frombuffer(json.dumps(DOMAINS[what]).encode(), np.uint8)
+    np.savez(path, **given)
+    with pytest.raises(FormatError):
+        pgcc.load(path)

@@ -463,3 +463,10 @@ def test_names_are_given_by_relabel(tmp_path: Path) -> None:
         pgcc.load(path, names=["rain"])
     circuit = pgcc.load(path)
     assert circuit.relabel({"x1": "rain"}).variables == ("rain", *circuit.variables[1:])
+
+
+def test_states_are_bounded_by_the_size_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "many.uai"
+    path.write_text("MARKOV 2000 " + "10000 " * 2000 + "0")
+    with pytest.raises(FormatError, match="the variables up to x7 have 70,000 states, far more than the file"):
+        pgcc.load(path)

@@ -138,6 +138,14 @@ def test_a_deterministic_chain_has_no_sums_of_one_term() -> None:
     assert [len(node.children) for node in circuit.order if node.op is Op.SUM] == [3]
 
 
+def test_products_that_lose_digits_are_refused() -> None:
+    """Both tables are in range, and their product is subnormal where it matters."""
+    domains = Domains.of({"a": ["x", "y"]})
+    factors = [Factor((0,), np.array([1.0, 2.0**-990 * 1.2345])), Factor((0,), np.array([2.0**-990, 2.0**-70 / 3]))]
+    with pytest.raises(CircuitError, match="differ too much"):
+        eliminate(domains, factors)
+
+
 def test_bad_names_and_states() -> None:
     domains = Domains.of({"weather": ["sun", "rain", "snow"]})
     with pytest.raises(CircuitError, match="cannot keep 'whether': the model has no such variable: did you mean"):

@@ -16,9 +16,12 @@ import pgcc
 from pgcc import pc
 from pgcc.compiler import Compiled
 from pgcc.errors import SemanticsError
-from pgcc.frontend.common_support import is_deterministic
+from pgcc.frontend.common_support import find_meeting_terms, is_deterministic
 from pgcc.frontend.elimination import Factor, eliminate
+from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domains
+from pgcc.ir.node import product as product_node
+from pgcc.ir.node import weighted_sum
 
 CIRCUITS = Path(os.environ.get("PGCC_DATA", Path(__file__).parents[3] / "shared" / "data")) / "circuits"
 SEEDS = st.integers(0, 2**32 - 1)
@@ -432,3 +435,11 @@ def test_public_circuits(name):
     if len(model.variables) <= 16:
         rows = np.array(list(product((0, 1), repeat=len(model.variables))), np.int8)
         np.testing.assert_allclose(logs, np.sort(model.logprob(rows))[::-1][:100], atol=1e-8)
+
+
+def test_a_term_with_a_factor_0_meets_no_other():
+    domains = Domains.of({"w": ["a", "b", "c"]})
+    a, zero = domains["w"].leaf(0), pgcc.parse("0").root
+    circuit = Circuit(weighted_sum([3, 1], [a, product_node([a, zero])]), domains)
+    assert find_meeting_terms(circuit) == (None, None)
+    assert is_deterministic(circuit)

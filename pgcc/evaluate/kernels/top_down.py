@@ -121,7 +121,7 @@ def _accumulate(links, numbers, begin, end, m, e, cumulative):
                 last = t
             total += x
         cumulative[t] = total
-    scale = 1.0 / total
+    scale = 1.0 / total if total > 0.0 else 0.0  # no sample visits a sum without a possible term
     for t in range(begin, last):
         cumulative[t] *= scale
     for t in range(last, end):
