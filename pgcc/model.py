@@ -337,7 +337,7 @@ class Model(KnowsOtherWords):
             circuit = circuit if self._settings.normalize else circuit * factor
         return whole._part(condition(circuit, observed))
 
-    def do(self, states: Mapping[str, Any]) -> Model:
+    def do(self, states: Mapping[str, Any] | str) -> Model:
         """The distribution after an intervention, in which each of these variables is set to a state, as a new model.
 
         The circuit has to come from a Bayesian network, which tells causes from effects: see `Circuit.do`.
@@ -826,6 +826,7 @@ class Model(KnowsOtherWords):
 
         return grad(self.circuit, evidence, weights=weights, normalize=self._settings.normalize)
 
+    @knows_other_words
     def sensitivity(
         self,
         query: Any,
