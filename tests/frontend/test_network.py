@@ -360,3 +360,35 @@ def test_an_array_of_no_probabilities(entry: float) -> None:
         bayesian_network(graph(table))
     with pytest.raises(CircuitError, match=r"no probabilities|add up to inf"):
         Tables(DOMAINS).conditional((0, 1, 2), table)
+
+
+def test_tables_come_back_as_they_were_given() -> None:
+    """`cpt` gives what `bayesian_network` takes, for no parent, one and two; the other way round by the names."""
+    pandas = pytest.importorskip("pandas")
+    tables = {name: (list(above), EXPECTED.cpt(name)) for name, above in EXPECTED.parents.items()}
+    assert pgcc.builders.bayesian_network(tables).network == EXPECTED
+    turned = {name: (above, t.T if above else t) for name, (above, t) in tables.items()}
+    assert pgcc.builders.bayesian_network(turned).network == EXPECTED
+    nameless = pandas.DataFrame(tables["c"][1].T.to_numpy(), index=pandas.MultiIndex.from_product([[0, 1], [0, 1, 2]]))
+    with pytest.raises(CircuitError, match="'c' has lines for the states of its parents"):
+        pgcc.builders.bayesian_network({**tables, "c": (["a", "b"], nameless)})
+    with pytest.raises(CircuitError, match="no table of 'aa': did you mean 'a'"):
+        EXPECTED.cpt("aa")
+
+
+def test_arrays_with_states() -> None:
+    names = {name: domain.states for name, domain in EXPECTED.domains.items()}
+    tables = {name: (list(above), t.table) for (name, above), t in zip(EXPECTED.parents.items(), EXPECTED.tables)}
+    assert pgcc.builders.bayesian_network(tables, states=names).network == EXPECTED
+    with pytest.raises(CircuitError, match=r"states=\{'c': \[...\]\} says what"):
+        pgcc.builders.bayesian_network(tables, states={"a": names["a"], "b": names["b"]})
+    with pytest.raises(CircuitError, match="unknown variable 'cc': did you mean 'c'"):
+        pgcc.builders.bayesian_network(tables, states={"cc": [0, 1]})
+
+
+def test_an_intervention_as_text() -> None:
+    circuit = EXPECTED.circuit()
+    state = EXPECTED.domains["a"].states[1]
+    assert circuit.do(f"a={state}").network == circuit.do({"a": state}).network
+    with pytest.raises(CircuitError, match="a dict from variables to states"):
+        circuit.do(["a"])  # type: ignore[arg-type]
