@@ -378,7 +378,9 @@ def test_tables_come_back_as_they_were_given() -> None:
 
 def test_arrays_with_states() -> None:
     names = {name: domain.states for name, domain in EXPECTED.domains.items()}
-    tables = {name: (list(above), t.table) for (name, above), t in zip(EXPECTED.parents.items(), EXPECTED.tables)}
+    tables = {
+        name: (list(above), t.table) for (name, above), t in zip(EXPECTED.parents.items(), EXPECTED.tables, strict=True)
+    }
     assert pgcc.builders.bayesian_network(tables, states=names).network == EXPECTED
     with pytest.raises(CircuitError, match=r"states=\{'c': \[...\]\} says what"):
         pgcc.builders.bayesian_network(tables, states={"a": names["a"], "b": names["b"]})
