@@ -206,7 +206,7 @@ OTHER_WORDS = {
     "Circuit.nodes": "list(circuit.domains), or circuit.network.parents of a Bayesian network",
     "Circuit.states": "circuit.domains, or pgcc.compile(circuit).states",
     "Circuit.get_cpds": "circuit.network.cpt(name)",
-    "Estimator.predict": "np.take(model_.states[column], conditional_proba(X, column).argmax(axis=1))",
+    "Estimator.predict": "np.take(estimator.model_.states[column], estimator.conditional_proba(X, column).argmax(1))",
     "Estimator.predict_proba": "estimator.conditional_proba(X, column)",
     "Estimator.save": "pgcc.learn.save(estimator, path)",
     "PC.save": "pgcc.save(pc.to_pgc(), path)",
