@@ -37,6 +37,17 @@ def is_pandas(frame: Any) -> bool:
     return hasattr(frame, "iloc")
 
 
+def need_pandas() -> Any:
+    """The module pandas, of which tables with names are made."""
+    try:
+        import pandas
+    except ImportError:
+        raise PgccError(
+            "tables with names are pandas DataFrames, and pandas is not installed: pip install pandas"
+        ) from None
+    return pandas
+
+
 def is_sparse(given: Any) -> bool:
     """Whether it is a sparse matrix or array of scipy."""
     return hasattr(given, "toarray") and hasattr(given, "tocsr")

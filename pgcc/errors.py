@@ -180,11 +180,20 @@ class SpellingError(PgccError, AttributeError):
 OTHER_WORDS = {
     "Model.save": "pgcc.save(model.circuit, path)",
     "Model.map": "model.mode(evidence)",
+    "Model.map_query": "model.mode(evidence, over=names)",
     "Model.mpe": "model.mode(evidence)",
     "Model.argmax": "model.mode(evidence)",
-    "Model.predict": "model.mode(evidence)",
-    "Model.predict_proba": "model.conditional({name: 1}, given=rows)",
-    "Model.query": "model.prob(evidence), or model.marginals(evidence)",
+    "Model.predict": "model.mode(evidence), or model.mode(evidence, over=names)",
+    "Model.predict_proba": "model.conditional({name: 1}, given=rows), or model.marginals(rows)",
+    "Model.predict_probability": "model.marginals(rows)",
+    "Model.query": "model.prob(evidence), or model.marginals(evidence)[name]",
+    "Model.simulate": "model.sample(n, evidence, rng=seed, names=True)",
+    "Model.fit": "pgcc.learn.BayesianNetworkMLE(model.circuit).fit(rows), or another estimator",
+    "Model.network": "model.circuit.network",
+    "Model.nodes": "model.variables",
+    "Model.edges": "model.circuit.edges, how large it is, or model.circuit.network.parents",
+    "Model.get_cpds": "model.circuit.network.cpt(name)",
+    "Model.get_cardinality": "len(model.states[name])",
     "Model.probability": "model.prob(evidence)",
     "Model.marginal": "model.marginals(evidence)",
     "Model.log_prob": "model.logprob(evidence)",
@@ -193,17 +202,33 @@ OTHER_WORDS = {
     "Model.score": "model.logprob(rows).mean()",
     "Model.partition_function": "model.prob(), of a model compiled with normalize=False",
     "Circuit.save": "pgcc.save(circuit, path)",
-    "Estimator.predict": "estimator.conditional_proba(X, column).argmax(axis=1), the number of the state",
+    "Circuit.fit": "pgcc.learn.BayesianNetworkMLE(circuit).fit(rows) for a Bayesian network, or CircuitMLE(circuit)",
+    "Circuit.nodes": "list(circuit.domains), or circuit.network.parents of a Bayesian network",
+    "Circuit.states": "circuit.domains, or pgcc.compile(circuit).states",
+    "Circuit.get_cpds": "circuit.network.cpt(name)",
+    "Estimator.predict": "np.take(estimator.model_.states[column], estimator.conditional_proba(X, column).argmax(1))",
     "Estimator.predict_proba": "estimator.conditional_proba(X, column)",
     "Estimator.save": "pgcc.learn.save(estimator, path)",
     "PC.save": "pgcc.save(pc.to_pgc(), path)",
     "pgcc.kdpp": "pgcc.dpp(L=L).observe(size=k)",
     "pgcc.read": "pgcc.load(path)",
     "pgcc.from_file": "pgcc.load(path)",
+    "pgcc.BIFReader": "pgcc.load(path)",
+    "pgcc.VariableElimination": "pgcc.compile(circuit).marginals(evidence)",
+    "pgcc.BayesianNetwork": "pgcc.builders.bayesian_network({name: (parents, table)})",
+    "pgcc.DiscreteBayesianNetwork": "pgcc.builders.bayesian_network({name: (parents, table)})",
+    "pgcc.TabularCPD": "pgcc.builders.bayesian_network({name: (parents, table)})",
     "dpp(k=)": "pgcc.dpp(L=L).observe(size=k)",
     "dpp(size=)": "pgcc.dpp(L=L).observe(size=k)",
     "sample(seed=)": "rng=seed",
     "sample(random_state=)": "rng=seed",
+    "sample(n_samples=)": "n",
+    "conditional(evidence=)": "given=evidence",
+    "sensitivity(evidence=)": "given=evidence",
+    "question(show_progress=)": "nothing: a bar shows where something takes long",
+    "question(virtual_evidence=)": "likelihoods as evidence, {name: {state: likelihood}}",
+    "question(do=)": "model.do({name: state}), and ask what that gives",
+    "question(variables=)": "nothing: answers are about all variables, and have their names",
     "mode(timeout=)": "time_limit=seconds",
     "grad(size=)": "condition(size=k).grad(evidence), with the derivatives by the numbers of that circuit",
     "grad(over=)": "condition(over=names, size=k).grad(evidence), with the derivatives by the numbers of that circuit",
@@ -232,9 +257,9 @@ class KnowsOtherWords:
 
 
 def check_words(function: str, names: Iterable[str]) -> None:
-    """Refuse arguments under the names that they have in another library."""
+    """Refuse arguments under the names that they have in another library, there in this function or in any question."""
     for name in names:
-        if own := OTHER_WORDS.get(f"{function}({name}=)"):
+        if own := OTHER_WORDS.get(f"{function}({name}=)") or OTHER_WORDS.get(f"question({name}=)"):
             raise SpellingError(f"{function} has no argument {name!r}: write {own}")
 
 
@@ -253,6 +278,8 @@ def circuit_from(value: object) -> str:
     """How to get a circuit from a value that is none, for an error message."""
     if hasattr(value, "to_pgc"):
         return "its method to_pgc() gives one"
+    if hasattr(value, "nodes"):
+        return "pgcc.builders.bayesian_network makes one of a network"
     if hasattr(value, "circuit"):
         return "its attribute circuit is one"
     if hasattr(value, "get_params"):

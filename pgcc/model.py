@@ -337,7 +337,7 @@ class Model(KnowsOtherWords):
             circuit = circuit if self._settings.normalize else circuit * factor
         return whole._part(condition(circuit, observed))
 
-    def do(self, states: Mapping[str, Any]) -> Model:
+    def do(self, states: Mapping[str, Any] | str) -> Model:
         """The distribution after an intervention, in which each of these variables is set to a state, as a new model.
 
         The circuit has to come from a Bayesian network, which tells causes from effects: see `Circuit.do`.
@@ -826,6 +826,7 @@ class Model(KnowsOtherWords):
 
         return grad(self.circuit, evidence, weights=weights, normalize=self._settings.normalize)
 
+    @knows_other_words
     def sensitivity(
         self,
         query: Any,
@@ -904,7 +905,7 @@ class Model(KnowsOtherWords):
         if how:
             _check_keywords(question.__name__, how, HowByName if axes.is_named else How)
             over, size, rtol, threads, names = map(how.get, ("over", "size", "rtol", "threads", "names"))
-        counted = None if over is None else self._counted(over)
+        counted = None if over is None else self._counted(over) if counts or size is not None else []
         whole = self if size is None and (over is None or counts) else self._given(counted, size)
         if counts:
             more = (self._asked.places(self._counted(None) if counted is None else counted), *more)
@@ -929,7 +930,8 @@ class Model(KnowsOtherWords):
         if counted is None and size is None:
             return self
         if size is None:
-            raise EvidenceError("`over` says what `size` counts: it means nothing alone", argument="over")
+            told = "`over` says what `size` counts: it means nothing alone, and answers have all variables"
+            raise EvidenceError(told, argument="over")
         counted = self._counted(None) if counted is None else counted
         key = (read_size(size), counted)
         if self._sized is not None and self._sized[0] == key:

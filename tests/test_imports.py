@@ -80,7 +80,7 @@ THIRD_PARTY = {
     "hypothesis": ("pgcc.testing",),
     "distributed": ("pgcc.cluster",),
     "matplotlib": ("pgcc.plot",),
-    "pandas": ("pgcc.data.answers",),
+    "pandas": ("pgcc.arrays",),
     "shtab": ("pgcc.cli.completion",),
     "tqdm": ("pgcc.progress",),
     "sklearn": ("pgcc.learn",),

@@ -361,7 +361,10 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         word = unknown[0].partition("=")[0]
         known = [option.lstrip("-") for option in one._option_string_actions]
         near = difflib.get_close_matches(word.lstrip("-").lower(), known, 1)
-        one.error(f"unknown option {word}" + (f": did you mean --{near[0]}?" if near else ""))
+        meant = f": did you mean --{near[0]}?" if near else ""
+        if word.lstrip("-") in [command.name for command in COMMANDS]:
+            meant = f": there is a command, pgcc {word.lstrip('-')}"
+        one.error(f"unknown option {word}{meant}")
     if one is parser:
         parser.error("expected a COMMAND")
     words = [*args.words, *rest]

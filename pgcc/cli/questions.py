@@ -157,7 +157,8 @@ def _sets(assignment: dict[str, Any], model: Model) -> dict[str, Any]:
 def mode(args: argparse.Namespace) -> None:
     """Print a line for every set: what is in, its log-probability, and whether it is proved to be best."""
     _check_evidence(args)
-    model, how = _compile_model(args, "rtol", "threads"), _counted(args)
+    is_map = args.size is None and args.top == 1  # then the names are the variables to be assigned
+    model, how = _compile_model(args, "rtol", "threads"), {"over": args.over} if is_map else _counted(args)
     if args.time_limit is not None:
         how["time_limit"] = args.time_limit
 

@@ -65,7 +65,7 @@ MODE = """\
 Print the most probable set given the evidence: one line with the names that are in, the log-probability of the set
 (jointly with the evidence, and conditional on --size), and either 'exact' or the gap: no set is more probable by more
 than that, in nats. Finding the best set is hard for many variables, so this prints the best one that it finds within
-the time limit.
+the time limit. Without --size, --over names the variables to be assigned: the others are summed out.
 """
 
 CONVERT = """\

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.arrays import need_pandas
 from pgcc.data.evidence import Evidence, Form
 from pgcc.errors import EvidenceError, PgccError
 from pgcc.ir.domains import Domains
@@ -106,7 +107,7 @@ def in_form(answers: Any, given: Evidence, axes: Axes, names: bool | None) -> An
     if names and axes is _VARIABLES:
         if form is Form.SERIES:
             heads = entries(given.variables, given.domains)
-            return _pandas().Series(dict(zip(heads, answers[0].tolist(), strict=True)))
+            return need_pandas().Series(dict(zip(heads, answers[0].tolist(), strict=True)))
         if given.domains is None:
             found = [dict(zip(given.variables, row, strict=True)) for row in answers.tolist()]
         else:
@@ -173,7 +174,7 @@ def joined(parts: list[Any]) -> Any:
 
 def _framed(answers: Any, given: Evidence, axes: Axes, index: Any) -> Any:
     """The answers as pandas objects, with rows labelled by `index` or numbered."""
-    pandas = _pandas()
+    pandas = need_pandas()
     if axes is Axes.NUMBER:
         kept = answers if isinstance(answers, np.ndarray) else pandas.array(answers, dtype=object)
         return pandas.Series(kept, index=index)
@@ -187,13 +188,3 @@ def _framed(answers: Any, given: Evidence, axes: Axes, index: Any) -> Any:
     outer = range(len(answers)) if index is None else index
     rows = pandas.MultiIndex.from_product([outer, inner])
     return pandas.DataFrame(answers.reshape(-1, answers.shape[-1]), index=rows, columns=columns)
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise PgccError(
-            "tables with names are pandas DataFrames, and pandas is not installed: pip install pandas"
-        ) from None
-    return pandas

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.arrays import as_array, is_frame, is_pandas, is_sparse
-from pgcc.data.text import is_missing, parse_counted, parse_evidence, parse_names
+from pgcc.data.text import example, is_missing, parse_counted, parse_evidence, parse_names
 from pgcc.errors import EvidenceError, brief
 from pgcc.evaluate.soft import SoftRows
 from pgcc.ir.domains import Domain, Domains, domains_of
@@ -272,7 +272,8 @@ class Evidence:
         names = [one for one in given if isinstance(one, str)]
         if names and all(find_variable(name, self.column) for name in names):
             raise EvidenceError(
-                f"{some(names)}: names without values are not evidence. Evidence looks like '{names[0]}=1'",
+                f"{some(names)}: names without values are not evidence. Evidence looks like "
+                f"{example(names[:1], self.domains)}",
                 advice="over=… gives the variables to count",
             )
 

@@ -67,7 +67,7 @@ def parse_evidence(text: str, variables: Sequence[str] = (), domains: Mapping[st
     """
     found: dict[str, int] = {}
     possible: dict[str, set[int]] = {}
-    for item in _items(text, _ITEM, lambda: f"evidence looks like {_example(variables)}"):
+    for item in _items(text, _ITEM, lambda: f"evidence looks like {example(variables, domains)}"):
         name = _unquoted(item)
         values = _values(item)
         domain = (domains or {}).get(name)
@@ -139,14 +139,15 @@ def _items(text: str, form: re.Pattern[str], advice: Callable[[], str]) -> Itera
         at = item.end()
 
 
-def _example(variables: Sequence[str]) -> str:
+def example(variables: Sequence[str], domains: Mapping[str, Domain] | None = None) -> str:
     """Example evidence that uses these names.
 
-    >>> _example(["rain", "two words", "wet"]), _example([])
-    ("'rain=1, wet=0'", "'z1=1, z3=0'")
+    >>> example(["rain", "two words", "wet"], {"wet": Domain.of("wet", ["no", "yes"])}), example([])
+    ("'rain=1, wet=no'", "'z1=1, z3=0'")
     """
     names = [name for name in variables[:100] if _NAME.fullmatch(name)] or ["z1", "z3"]
-    return repr(", ".join(f"{name}={value}" for name, value in zip(names, (1, 0), strict=False)))
+    states = {name: domain.states[0] for name, domain in (domains or {}).items() if not domain.is_plain}
+    return repr(", ".join(f"{name}={states.get(name, value)}" for name, value in zip(names, (1, 0), strict=False)))
 
 
 def _unquoted(item: re.Match[str], part: str = "") -> str:

@@ -14,6 +14,7 @@ from pgcc.errors import CircuitError, EvidenceError, brief, plural
 from pgcc.frontend.network import Network, Tables, check_acyclic
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domain, Domains
+from pgcc.ir.names import hint
 from pgcc.ir.numbers import one_minus
 from pgcc.ir.operands import as_list, model_names, need_sequence, probability
 
@@ -28,6 +29,7 @@ def bayesian_network(
     cpt: str = "cpt",
     keep: Iterable[str] | None = None,
     evidence: Mapping[str, Any] | None = None,
+    states: Mapping[str, Sequence[Any]] | None = None,
 ) -> Circuit:
     """A Bayesian network, compiled by variable elimination in the best of several greedy orders.
 
@@ -45,6 +47,8 @@ def bayesian_network(
         - an array with an axis for each parent and, if the node has `states`, a last axis for its own;
         - a pandas DataFrame with a line for each state of the variable (its index) and a column for each state of the
           parent; for several parents, the columns are a MultiIndex, with their names in any order, or in their order.
+          It may be the other way round if the names of its index are the parents (as ``TabularCPD.to_dataframe`` of
+          pgmpy and ``pandas.crosstab`` make it).
 
         A row is a dict from states to probabilities, or a list of probabilities for `states`, or a single number,
         Pr(x = 1), for a plain binary variable: one without named states. A dict or DataFrame says what the states are.
@@ -57,6 +61,8 @@ def bayesian_network(
     evidence : dict, optional
         What was observed: a state, or a set of states, of each of these variables. The circuit is over the variables
         that were not observed in one state, and its total is the probability of the evidence.
+    states : dict, optional
+        The states of variables whose tables are arrays, as the attribute `states` of a node of a graph says them.
 
     Returns
     -------
@@ -91,6 +97,16 @@ def bayesian_network(
     >>> lawn.domains
     <Domains: weather in {sun, rain, snow}, sprinkler in {0, 1}, lawn in {dry, wet}>
 
+    Arrays, with an axis for each parent and the last one for the variable itself:
+
+    >>> arrays = {"weather": [0.7, 0.3], "lawn": (["weather"], [[0.9, 0.1], [0.2, 0.8]])}
+    >>> names = {"weather": ["sun", "rain"], "lawn": ["dry", "wet"]}
+    >>> pgcc.builders.bayesian_network(arrays, states=names).network.cpt("lawn")
+    weather  sun  rain
+    lawn
+    dry      0.9   0.2
+    wet      0.1   0.8
+
     Plain binary variables, as a graph:
 
     >>> import networkx
@@ -101,18 +117,23 @@ def bayesian_network(
     0.0362
     """
     try:
-        network = _network(G, cpt)
+        network = _network(G, cpt, states or {})
     except EvidenceError as error:  # an unknown state in a table
         raise CircuitError(str(error)) from None
     return network.asked(keep, evidence).circuit()
 
 
-def _network(G: Any, cpt: str) -> Network:
+def _network(G: Any, cpt: str, states: Mapping[str, Any]) -> Network:
     if hasattr(G, "get_cpds"):
         return _from_pgmpy(G)
     if hasattr(G, "cpt") and hasattr(G, "variable"):
         return _from_pyagrum(G)
-    return _from_nodes(_in_dict(G) if isinstance(G, Mapping) else _in_graph(G, cpt))
+    nodes = _in_dict(G) if isinstance(G, Mapping) else _in_graph(G, cpt)
+    for name, listed in states.items():
+        if name not in nodes:
+            raise CircuitError(f"states= names the unknown variable {name!r}{hint(name, nodes)}")
+        nodes[name] = nodes[name]._replace(states=need_sequence(listed, f"the states of {name!r} are a sequence"))
+    return _from_nodes(nodes)
 
 
 # -- networks of other libraries ---------------------------------------------------------------------------------------
@@ -215,6 +236,10 @@ def _without_frame(node: _Node, name: str) -> Any:
         return given
     if not is_frame(given):
         return given.to_dict()
+    if node.parents and set(given.index.names) == set(node.parents):
+        given = given.T
+    elif given.index.nlevels > 1:
+        raise CircuitError(f"the table of {name!r} has lines for the states of its parents: it needs columns for them")
     if not (given.columns.is_unique and given.index.is_unique):
         raise CircuitError(f"the table of {name!r} has two equal columns, or two equal lines")
     table, above = given.to_dict(), list(given.columns.names)
@@ -242,15 +267,15 @@ def _table(node: _Node, name: str, own: Domain, above: Sequence[Domain]) -> np.n
     if math.prod(shape) > MOST_ROWS:
         raise CircuitError(f"the node {name!r} has {k} parents: a table of {math.prod(shape):,} rows is too large")
     if isinstance(given, Mapping):
-        rows = _rows_by_key(given, name, above)
+        rows = _rows_by_key(node, name, above)
     else:
         held = as_array(given, f"the table of {name!r}")
         array = np.asarray(given if held is None else held, dtype=object)
         if array.shape != shape + (() if node.states is None else (len(own.states),)):
             raise CircuitError(_shape_needed(array.shape, name, own, shape, node.states is None))
         rows = [array[cell] for cell in np.ndindex(shape)]
-    cells = assignments(*(domain.states for domain in above))
-    numbers = [_row(row, name, own, cell) for row, cell in zip(rows, cells, strict=True)]
+    cells = assignments(*([f"{parent}={s}" for s in d.states] for parent, d in zip(node.parents, above, strict=True)))
+    numbers = [_row(row, name, own, ", ".join(cell)) for row, cell in zip(rows, cells, strict=True)]
     return np.array(numbers).reshape(*shape, len(own.states))
 
 
@@ -259,37 +284,42 @@ def _shape_needed(found: tuple, name: str, own: Domain, shape: tuple, is_plain: 
     parents = plural(k, "parent") if k else "no parents"
     if is_plain:
         need = f"the shape {shape}: Pr(x = 1) for all values of its parents" if k else "one number, Pr(x = 1)"
+        need += f"; states={{{name!r}: [...]}} says what its states are, whose axis is the last"
     else:
         need = f"the shape {(*shape, len(own.states))}: the last axis is that of its own states"
     return f"the table of {name!r} has the shape {found}; with {parents} it needs {need}"
 
 
-def _rows_by_key(given: Mapping[Any, Any], name: str, above: Sequence[Domain]) -> list:
+def _rows_by_key(node: _Node, name: str, above: Sequence[Domain]) -> list:
     """The rows of a dict in the order of the parents' states."""
+    given: Mapping[Any, Any] = node.given
     if not above and set(given) != {()}:
         return [given]
     table: dict[tuple, Any] = {}
     for key, row in given.items():
         cell = tuple(key) if isinstance(key, (tuple, list)) else (key,)
         if len(cell) == len(above):
-            cell = tuple(d.number(state, f"a parent of {name!r}") for d, state in zip(above, cell, strict=True))
+            where = f"in the table of {name!r}, the parent"
+            columns = zip(node.parents, above, cell, strict=True)
+            cell = tuple(d.number(state, f"{where} {parent!r}") for parent, d, state in columns)
         table[cell] = row
     cells = dict.fromkeys(np.ndindex(*(len(domain.states) for domain in above)))
     strange = [cell for cell in table if cell not in cells]
     missing = [tuple(d.states[i] for d, i in zip(above, cell, strict=True)) for cell in cells if cell not in table]
     if strange or missing or len(table) < len(given):
-        see = [*strange, *missing, "a pair of equal keys"][0]
-        parents = plural(len(above), "parent")
-        raise CircuitError(
-            f"the table of {name!r} needs an entry for every tuple of the values of {parents}: see {see}"
-        )
+        see = [*(f"{cell} is none" for cell in strange), *(f"{cell} is missing" for cell in missing), "two are equal"][
+            0
+        ]
+        parents = ", ".join(node.parents) or "no parents"
+        raise CircuitError(f"the table of {name!r} needs an entry for every tuple of the values of {parents}: {see}")
     return [table[cell] for cell in cells]
 
 
-def _row(row: Any, name: str, own: Domain, cell: tuple) -> Sequence[float]:
+def _row(row: Any, name: str, own: Domain, cell: str) -> Sequence[float]:
     """The probabilities of all states; from a single one, both are correct to the last digit: 1 − p is rounded once."""
+    given = f" | {cell}" if cell else ""
     if own.is_plain and np.ndim(row) == 0 and not isinstance(row, Mapping):
-        inside = probability(row, f"Pr({name} = 1 | {cell})")
+        inside = probability(row, f"Pr({name}=1{given})")
         numbers: Sequence[Any] = (one_minus(inside), inside)
     else:
         if isinstance(row, Mapping):
@@ -299,13 +329,14 @@ def _row(row: Any, name: str, own: Domain, cell: tuple) -> Sequence[float]:
             listed = as_list(row, f"a row of the table of {name!r}")
         if len(listed) != len(own.states):
             states = ", ".join(map(str, own.states))
-            raise CircuitError(
-                f"{name!r} needs a probability for each of its states, {states}, given {cell}: {brief(row)}"
-            )
-        numbers = [probability(p, f"Pr({name} = {s} | {cell})") for s, p in zip(own.states, listed, strict=True)]
+            where = f" given {cell}" if cell else ""
+            raise CircuitError(f"{name!r} needs a probability for each of its states, {states},{where}: {brief(row)}")
+        if not cell and any(isinstance(p, Mapping) for p in listed):
+            raise CircuitError(f"{name!r} has no parents, but a table for each state of one: write (parents, table)")
+        numbers = [probability(p, f"Pr({name}={s}{given})") for s, p in zip(own.states, listed, strict=True)]
     for state, exact in zip(own.states, numbers, strict=True):
         if exact and not float(exact):
             raise CircuitError(
-                f"Pr({name} = {state} | {cell}) is below the range of float64, in which Bayesian networks are computed"
+                f"Pr({name}={state}{given}) is below the range of float64, in which Bayesian networks are computed"
             )
     return [float(p) for p in numbers]

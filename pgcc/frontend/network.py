@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.errors import CircuitError, EvidenceError, brief
+from pgcc.arrays import need_pandas
+from pgcc.errors import CircuitError, EvidenceError, brief, plural
 from pgcc.frontend.elimination import Factor, WidthError, eliminate
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domains
@@ -27,6 +28,7 @@ from pgcc.ir.operands import need_sequence
 # then they are divided by their sum, unless they are off by roundings of doubles only. (Seven digits are usual.)
 ROUNDING = 5e-4
 MOST_AXES = 32  # an array of numpy has no more
+_SHOWN = 8  # tables in the repr
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +96,59 @@ class Network:
         return hash((self.domains, self.keep))
 
     def __repr__(self) -> str:
-        return f"<Network: {len(self.domains)} variables, {'Bayesian' if self.is_bayesian else 'Markov'}>"
+        kind = "Bayesian" if self.is_bayesian else "Markov"
+        product = " ".join([self._factor(table) for table in self.tables[:_SHOWN]] + ["…"][: len(self.tables) - _SHOWN])
+        return f"<Network: {plural(len(self.domains), 'variable')}, {kind}: {product}>"
+
+    def _factor(self, table: Table) -> str:
+        """A table as the law has it: Pr(x | parents), or φ(x)."""
+        *above, name = (list(self.domains)[v] for v in table.scope or ())
+        if not table.is_conditional:
+            return f"φ({', '.join((*above, name))})"
+        return f"Pr({name}{' | ' if above else ''}{', '.join(above)})"
+
+    @property
+    def parents(self) -> dict[str, tuple[str, ...]]:
+        """The parents of every variable that has a table of its probabilities, in the order of the axes."""
+        names = list(self.domains)
+        conditional = [table.scope for table in self.tables if table.is_conditional]
+        return {names[v]: tuple(names[u] for u in above) for *above, v in conditional}
+
+    def cpt(self, name: str) -> Any:
+        """The table of a variable, as pandas shows it and as `pgcc.builders.bayesian_network` takes it.
+
+        Returns
+        -------
+        DataFrame with a line for each state and a column for each state of the parents; without parents, a Series.
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> lawn = pgcc.builders.bayesian_network({"rain": 0.2, "wet": (["rain"], {0: 0.1, 1: 0.9})}).network
+        >>> lawn.parents
+        {'rain': (), 'wet': ('rain',)}
+        >>> lawn.cpt("wet")
+        rain    0    1
+        wet
+        0     0.9  0.1
+        1     0.1  0.9
+        """
+        pandas, names = need_pandas(), list(self.domains)
+        found = [t for t in self.tables if t.is_conditional and names[t.scope[-1]] == name]
+        if not found:
+            why = "only in a Bayesian network does every variable have one" if name in names else hint(name, names)[2:]
+            raise CircuitError(f"there is no table of {name!r}: {why}")
+        above = self.parents[name]
+        index = pandas.Index(self.domains[name].states, name=name)
+        if not above:
+            return pandas.Series(found[0].table, index, name="probability")
+        states = [self.domains[parent].states for parent in above]
+        columns = (
+            pandas.MultiIndex.from_product(states, names=above)
+            if states[1:]
+            else pandas.Index(states[0], name=above[0])
+        )
+        return pandas.DataFrame(found[0].table.reshape(-1, len(index)).T, index, columns)
 
     def asked(self, keep: Iterable[str] | None, evidence: Mapping[str, Any] | None) -> Network:
         """The same network, to be compiled for some variables, or given what was observed."""
@@ -148,6 +202,8 @@ class Network:
 
     def do(self, states: Mapping[str, Any]) -> Network:
         """The network after an intervention: each of these variables has a given state, whatever its parents are."""
+        if not isinstance(states, Mapping):
+            raise CircuitError(f"an intervention is a dict from variables to states, not {brief(states)}")
         names, tables = list(self.domains), list(self.tables)
         at = {names[table.scope[-1]]: i for i, table in enumerate(tables) if table.is_conditional}
         for name, label in states.items():

@@ -125,7 +125,7 @@ class Circuit(KnowsOtherWords):
         --------
         >>> import pgcc
         >>> pgcc.builders.bayesian_network({"rain": 0.2, "wet": (["rain"], {0: 0.1, 1: 0.9})}).network
-        <Network: 2 variables, Bayesian>
+        <Network: 2 variables, Bayesian: Pr(rain) Pr(wet | rain)>
         """
         return self._network
 
@@ -438,7 +438,7 @@ class Circuit(KnowsOtherWords):
         part = self if size is None else of_size(self, size, counted)
         return part if evidence is None else condition(part, Evidence(self.variables, evidence).observed())
 
-    def do(self, states: Mapping[str, Any]) -> Circuit:
+    def do(self, states: Mapping[str, Any] | str) -> Circuit:
         """Intervene: the circuit of the Bayesian network in which each of these variables is set to a state.
 
         Whatever its causes are, x has this state: its table is replaced, and its parents have no effect on it. That is
@@ -448,8 +448,8 @@ class Circuit(KnowsOtherWords):
 
         Parameters
         ----------
-        states : dict
-            From variables to the states that they are set to.
+        states : dict or text
+            From variables to the states that they are set to: ``{"wet": 1}``, or ``"wet=1"``.
 
         Raises
         ------
@@ -469,11 +469,15 @@ class Circuit(KnowsOtherWords):
         >>> round(seen.prob({"rain": 1}), 6), round(done.prob({"rain": 1}), 6)
         (0.692308, 0.2)
         """
+        from pgcc.data.text import parse_evidence
+
         if self._network is None:
             raise CircuitError(
                 "only a circuit as it was compiled from a Bayesian network (pgcc.builders.bayesian_network, or "
                 "pgcc.load of a .bif or .uai file) tells causes from effects"
             )
+        if isinstance(states, str):
+            states = parse_evidence(states, list(self._network.domains), self._network.domains)
         return self._network.do(states).circuit()
 
     def marginalize(self, names: Iterable[str]) -> Circuit:

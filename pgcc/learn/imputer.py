@@ -96,7 +96,10 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_choice("strategy", self.strategy, STRATEGIES)
         estimator = MixtureOfTrees() if self.estimator is None else self.estimator
         if not isinstance(estimator, Estimator):
-            raise PgccError(f"estimator={brief(estimator)}: an Imputer takes an estimator of pgcc.learn")
+            raise PgccError(
+                f"estimator={brief(estimator)}: an Imputer takes an estimator of pgcc.learn",
+                advice="the modes of a model, model.mode(rows), fill gaps without learning",
+            )
         self.estimator_ = clone(estimator).fit(X, **options)
         self.__dict__.pop("feature_names_in_", None)
         for name in ("n_features_in_", "feature_names_in_"):

@@ -104,6 +104,8 @@ def test_pictures(run, fail, tmp_path):
     ("arguments", "message"),
     [
         (["marginals", EXAMPLE, "z1=1", "--over", "z1"], "means nothing alone"),
+        (["mode", EXAMPLE, "--over", "z1", "--top", "2"], "means nothing alone"),
+        (["query", EXAMPLE, "z1=1", "--marginals"], "there is a command, pgcc marginals"),
         (["marginals", EXAMPLE, "z9=1"], "unknown variable 'z9'"),
         (["marginals", "--expr", "0.4*a*b + 0.6", "a=1, b=0"], "probability 0"),
         (["marginals", EXAMPLE, "--size", "two"], "neither a number"),

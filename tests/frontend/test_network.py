@@ -231,7 +231,7 @@ def test_a_network_stays_with_its_circuit() -> None:
     assert named.network.keep == ("first", "c")
     assert pgcc.compile(named.do({"first": "y"})).prob({"first": "y"}) == 1
     assert circuit.network != EXPECTED
-    assert repr(EXPECTED) == "<Network: 3 variables, Bayesian>"
+    assert repr(EXPECTED) == "<Network: 3 variables, Bayesian: Pr(a) Pr(b) Pr(c | a, b)>"
 
 
 # -- what is left out --------------------------------------------------------------------------------------------------
@@ -274,9 +274,9 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "unknown parent": (lambda: {"a": A, "b": (["aa"], {})}, "unknown variable 'aa': did you mean 'a'?"),
     "cycle": (lambda: {"a": (["b"], {}), "b": (["c"], {}), "c": (["a"], {})}, " → "),
     "own parent": (lambda: {"a": (["a"], {0: 1, 1: 0})}, "no directed cycle: a → a"),
-    "row missing": (lambda: {"a": A, "b": (["a"], {"x": 0.5})}, "values of 1 parent: see ('y',)"),
-    "unknown state of a parent": (lambda: {"a": A, "b": (["a"], {"x": 0.5, "u": 1})}, "a parent of 'b' is 'u'"),
-    "too many states in a key": (lambda: {"a": A, "b": (["a"], {("x", "y"): 0.5})}, "see ('x', 'y')"),
+    "row missing": (lambda: {"a": A, "b": (["a"], {"x": 0.5})}, "values of a: ('y',) is missing"),
+    "unknown state of a parent": (lambda: {"a": A, "b": (["a"], {"x": 0.5, "u": 1})}, "the parent 'a' is 'u'"),
+    "too many states in a key": (lambda: {"a": A, "b": (["a"], {("x", "y"): 0.5})}, "('x', 'y') is none"),
     "a state missing": (
         lambda: graph(dict.fromkeys(rows_of_c(list), A)),
         "a state of 'c' is 'x': the states are r, s, t",
@@ -284,7 +284,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a number for three": (lambda: graph(dict.fromkeys(rows_of_c(list), 0.5)), "a sequence is needed, not 0.5"),
     "a list too short": (
         lambda: graph({k: [0.5, 0.5] for k in rows_of_c(list)}),
-        "each of its states, r, s, t, given ('x', 'no')",
+        "each of its states, r, s, t, given a=x, b=no",
     ),
     "shape": (lambda: graph(P_C.reshape(2, 3, 3)), "shape (2, 3, 3); with 2 parents it needs the shape (3, 2, 3)"),
     "the sum": (lambda: {"a": {"x": 0.5, "y": 0.4}}, "the probabilities of 'a' add up to 0.9: 0.1 less than 1"),
@@ -292,8 +292,8 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: {"a": A, "b": (["a"], {"x": {0: 0.5, 1: 0.5}, "y": {0: 0.5, 1: 0.6}})},
         "the probabilities of 'b' given a=y add up to 1.1: 0.1 more than 1",
     ),
-    "negative": (lambda: {"a": {"x": -0.5, "y": 1.5}}, "Pr(a = x | ()) is -0.5, not a number between 0 and 1"),
-    "no number": (lambda: {"a": {"x": "much", "y": 0.5}}, "Pr(a = x | ()) is 'much'"),
+    "negative": (lambda: {"a": {"x": -0.5, "y": 1.5}}, "Pr(a=x) is -0.5, not a number between 0 and 1"),
+    "no number": (lambda: {"a": {"x": "much", "y": 0.5}}, "Pr(a=x) is 'much'"),
     "too small": (lambda: {"a": {"x": "1e-400", "y": 1}}, "below the range of float64"),
     "states no list": (lambda: _with_states("rst"), "the attribute `states` of 'c' is a sequence"),
     "equal states": (lambda: _with_states(["r", "s", "r"]), "variable 'c' has the state 'r' twice"),
@@ -360,3 +360,37 @@ def test_an_array_of_no_probabilities(entry: float) -> None:
         bayesian_network(graph(table))
     with pytest.raises(CircuitError, match=r"no probabilities|add up to inf"):
         Tables(DOMAINS).conditional((0, 1, 2), table)
+
+
+def test_tables_come_back_as_they_were_given() -> None:
+    """`cpt` gives what `bayesian_network` takes, for no parent, one and two; the other way round by the names."""
+    pandas = pytest.importorskip("pandas")
+    tables = {name: (list(above), EXPECTED.cpt(name)) for name, above in EXPECTED.parents.items()}
+    assert pgcc.builders.bayesian_network(tables).network == EXPECTED
+    turned = {name: (above, t.T if above else t) for name, (above, t) in tables.items()}
+    assert pgcc.builders.bayesian_network(turned).network == EXPECTED
+    nameless = pandas.DataFrame(tables["c"][1].T.to_numpy(), index=pandas.MultiIndex.from_product([[0, 1], [0, 1, 2]]))
+    with pytest.raises(CircuitError, match="'c' has lines for the states of its parents"):
+        pgcc.builders.bayesian_network({**tables, "c": (["a", "b"], nameless)})
+    with pytest.raises(CircuitError, match="no table of 'aa': did you mean 'a'"):
+        EXPECTED.cpt("aa")
+
+
+def test_arrays_with_states() -> None:
+    names = {name: domain.states for name, domain in EXPECTED.domains.items()}
+    tables = {
+        name: (list(above), t.table) for (name, above), t in zip(EXPECTED.parents.items(), EXPECTED.tables, strict=True)
+    }
+    assert pgcc.builders.bayesian_network(tables, states=names).network == EXPECTED
+    with pytest.raises(CircuitError, match=r"states=\{'c': \[...\]\} says what"):
+        pgcc.builders.bayesian_network(tables, states={"a": names["a"], "b": names["b"]})
+    with pytest.raises(CircuitError, match="unknown variable 'cc': did you mean 'c'"):
+        pgcc.builders.bayesian_network(tables, states={"cc": [0, 1]})
+
+
+def test_an_intervention_as_text() -> None:
+    circuit = EXPECTED.circuit()
+    state = EXPECTED.domains["a"].states[1]
+    assert circuit.do(f"a={state}").network == circuit.do({"a": state}).network
+    with pytest.raises(CircuitError, match="a dict from variables to states"):
+        circuit.do(["a"])  # type: ignore[arg-type]
