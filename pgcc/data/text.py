@@ -99,6 +99,8 @@ def is_missing(value: Any, domain: Domain) -> bool:
 
 def _code(name: str, values: Sequence[str], negated: bool, text: str) -> int:
     """The code that the values of a plain variable mean."""
+    if not values:
+        raise EvidenceError(f"{_short(text)} leaves {name!r} no value")
     codes = {CODES.get(value.lower(), value) for value in values}
     for value in codes - {0, 1, -1}:
         raise EvidenceError(f"{name!r} is {value!r} in {_short(text)}: evidence is {MEANING}")

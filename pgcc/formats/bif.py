@@ -131,6 +131,8 @@ def _read_rows(words: Words, name: str, of: Sequence[Domain]) -> np.ndarray:
                 numbers = _numbers(words, name, table.size).reshape(shape[-1:] + shape[:-1])
                 numbers = np.moveaxis(numbers, 0, -1)
             case "default":
+                if default is not None:
+                    raise words.error(f"the table of {name!r} has two defaults")
                 default = _numbers(words, name, shape[-1])
                 continue
             case "(":

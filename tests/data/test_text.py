@@ -45,6 +45,7 @@ def test_evidence_text(text, expected):
         ('"a=1', "cannot read"),
         ("z1=1,,z2=0", "cannot read ',z2=0'"),
         ("z1==1", "cannot read"),
+        ("z1 in {}", "leaves 'z1' no value"),
         ("x" * 1000, r"cannot read 'x{57}\.\.\.'"),
     ],
 )

@@ -169,6 +169,7 @@ DAMAGE: dict[str, tuple[str, int | None, str]] = {
     "number missing": (lacking("0.875, "), 16, "has 1 numbers and needs 2"),
     "number too many": (lacking("0.875, ", "0.875, 0, "), 16, "has 3 numbers and needs 2"),
     "default too short": (lacking("default 0.5, 0.5", "default 1"), 23, "has 1 numbers and needs 2"),
+    "two defaults": (lacking("default 0.5, 0.5", "default 1, 0; default 0.5, 0.5"), 23, "'mood' has two defaults"),
     "table too short": (lacking("table 0.5, 0.25, ", "table 0.5, "), 13, "has 2 numbers and needs 3"),
     "a word for a number": (lacking("0.875", "high"), 16, "is a number, not 'high'"),
     "nan": (lacking("0.875", "nan"), 16, "is a number, not 'nan'"),

@@ -154,6 +154,8 @@ def test_gaps_saving_and_gaps_filled(tmp_path) -> None:
         ([("weather", "lawn"), ("lawn", "weather")], CircuitError, "no directed cycle"),
         ([("weather", "lawn", "x")], PgccError, "which is no edge: edges are pairs"),
         (["weather"], PgccError, "'weather', which is no edge"),
+        ([1], PgccError, "has 1, which is no edge"),
+        ({"weather": 5}, PgccError, "the parents of 'weather' are a list of names, not 5"),
         ("weather", PgccError, "network='weather': expected edges"),
         (7, PgccError, "network=7: expected edges"),
         (pgcc.parse("0.5*a + 0.5"), PgccError, "not compiled from a Bayesian network"),

@@ -21,6 +21,7 @@ from pgcc.frontend.network import Network, Table, Tables, check_acyclic
 from pgcc.frontend.relations import Relation
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domain, Domains, as_columns, domains_of
+from pgcc.ir.operands import need_sequence
 from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath, State
 from pgcc.learn.common.estimator import Estimator, check_positive, check_whole, has_names
 from pgcc.learn.common.training import RunPlan, train
@@ -126,7 +127,10 @@ def _scopes(network: Any, domains: Domains) -> list[tuple[int, ...]]:
         parents = {names[t.scope[-1]]: [names[v] for v in t.scope[:-1]] for t in network.network.tables}
     elif isinstance(network, Mapping):
         listed = {name: [above] if isinstance(above, str) else above for name, above in network.items()}
-        parents = {str(name): list(map(str, above)) for name, above in listed.items()}
+        parents = {
+            str(name): list(map(str, need_sequence(above, f"the parents of {name!r} are a list of names")))
+            for name, above in listed.items()
+        }
     else:
         parents = {str(node): [] for node in getattr(network, "nodes", ())}
         edges = getattr(network, "edges", network)
@@ -134,7 +138,7 @@ def _scopes(network: Any, domains: Domains) -> list[tuple[int, ...]]:
         if isinstance(edges, str) or not hasattr(edges, "__iter__"):
             raise PgccError(f"network={brief(network)}: expected edges (parent, child), a dict of parents, or a graph")
         for edge in edges:
-            if isinstance(edge, str) or len(edge) != 2:
+            if isinstance(edge, str) or not hasattr(edge, "__len__") or len(edge) != 2:
                 raise PgccError(f"network has {brief(edge)}, which is no edge: edges are pairs (parent, child)")
             parents.setdefault(str(edge[0]), [])
             parents.setdefault(str(edge[1]), []).append(str(edge[0]))
