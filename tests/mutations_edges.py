@@ -80,7 +80,7 @@ EDGE_MUTANTS = [
      "listed.states", "own.states", "frontend/test_network.py"),
     ("complements in a table", "formats/uai_writer.py", "_table", "-1 if out else 1", "1",
      "formats/test_uai.py formats/test_writers.py"),
-    ("complements are literals", PSDD, "_Reader._literal_node", "literal < 0", "False", PC_FORMATS),
+    ("complements are literals", "formats/logic.py", "Nodes.literal", "literal < 0", "False", PC_FORMATS),
     ("what is never true always is", PSDD, "_Reader._bernoulli_node", "variable if log_p == 0 else -variable",
      "variable", PC_FORMATS),
     ("decisions that do not add up", PSDD, "_Reader._weighted", "abs(total - 1) > SUM_TOLERANCE", "False", PC_FORMATS),

@@ -234,16 +234,17 @@ def _check_structure(op: np.ndarray, first: np.ndarray, child: np.ndarray) -> No
 
 
 def _determinants(
-    matrices: Iterator[Matrix], size: np.ndarray, counted: np.ndarray, pairs: np.ndarray
+    matrices: Iterator[Matrix], sizes: np.ndarray, counted: np.ndarray, pairs: np.ndarray
 ) -> Iterator[tuple]:
     """The data of every determinant, of so many pairs of children."""
-    _need(len(size) == len(pairs), "its sizes do not fit its determinants")
-    _need(((size >= -1) & (size <= pairs)).all(), "a determinant has no such size")
+    _need(len(sizes) == len(pairs), "its sizes do not fit its determinants")
+    _need(((sizes >= -1) & (sizes <= pairs)).all(), "a determinant has no such size")
     _need(len(counted) == pairs.sum(), "what is counted does not fit its determinants")
     ends = np.cumsum(pairs).tolist()
-    for k, count, end in zip(size.tolist(), pairs.tolist(), ends, strict=True):
-        sized = (None, None) if k < 0 else (k, counted[end - count : end].tolist())
-        yield det_data(*islice(matrices, 3), count, count, *sized)
+    for k, count, end in zip(sizes.tolist(), pairs.tolist(), ends, strict=True):
+        m0, u, v = islice(matrices, 3)
+        size, which = (None, None) if k < 0 else (k, counted[end - count : end].tolist())
+        yield det_data(m0, u, v, count, count, size, which)
 
 
 def _read_numbers(arrays: dict[str, np.ndarray], needed: int) -> list[Number]:
