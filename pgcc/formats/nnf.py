@@ -31,15 +31,7 @@ from typing import BinaryIO
 from pgcc.collector import collector_paused
 from pgcc.errors import FormatError
 from pgcc.formats.io import shown
-from pgcc.formats.logic import (
-    Lines,
-    Nodes,
-    over_literals,
-    refuse_weights,
-    signed_number,
-    smoothed,
-    variable_names,
-)
+from pgcc.formats.logic import Lines, Nodes, over_literals, refuse_weights, signed_number, smoothed, variable_names
 from pgcc.formats.weights import Weights, literal_weights, weighted
 from pgcc.frontend.structure import structure
 from pgcc.ir.circuit import Circuit

@@ -27,11 +27,7 @@ from pgcc.formats.weights import Weights, literal_weights, weighted
 from pgcc.ir.circuit import Circuit
 
 
-def read(
-    path: str | os.PathLike[str],
-    vtree: Given = None,
-    weights: Weights | None = None,
-) -> Circuit:
+def read(path: str | os.PathLike[str], vtree: Given = None, weights: Weights | None = None) -> Circuit:
     """The circuit in an `.sdd` file.
 
     Parameters

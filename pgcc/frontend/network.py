@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.errors import CircuitError, EvidenceError, brief
-from pgcc.frontend.elimination import Factor, WidthError, eliminate
+from pgcc.frontend.elimination import Table, WidthError, eliminate
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domains
 from pgcc.ir.names import hint
@@ -29,20 +29,7 @@ ROUNDING = 5e-4
 MOST_AXES = 32  # an array of numpy has no more
 
 
-@dataclass(frozen=True, eq=False)
-class Table(Factor):
-    """A table of a network.
-
-    Attributes
-    ----------
-    is_conditional : bool
-        Whether it is Pr(x | parents), where x is the last variable of the scope.
-    """
-
-    is_conditional: bool = False
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, repr=False)
 class Network:
     """A Bayesian or Markov network, and what was asked of it when its circuit was compiled.
 
@@ -59,9 +46,9 @@ class Network:
     """
 
     domains: Domains
-    tables: tuple[Table, ...]
+    tables: tuple[Table, ...] = field(hash=False)
     keep: tuple[str, ...] | None = None
-    evidence: Mapping[str, frozenset] = field(default_factory=dict)
+    evidence: Mapping[str, frozenset] = field(default_factory=dict, hash=False)
 
     @staticmethod
     def bayesian(domains: Domains, tables: Mapping[str, Table]) -> Network:
@@ -83,15 +70,6 @@ class Network:
     def is_whole(self) -> bool:
         """Whether the circuit is over all variables, and none was observed."""
         return self.keep is None and not self.evidence
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Network):
-            return NotImplemented
-        same = (self.domains, self.keep, self.evidence) == (other.domains, other.keep, other.evidence)
-        return same and len(self.tables) == len(other.tables) and all(map(_same, self.tables, other.tables))
-
-    def __hash__(self) -> int:
-        return hash((self.domains, self.keep))
 
     def __repr__(self) -> str:
         return f"<Network: {len(self.domains)} variables, {'Bayesian' if self.is_bayesian else 'Markov'}>"
@@ -167,11 +145,6 @@ class Network:
         kept = self.keep and tuple(names.get(name, name) for name in self.keep)
         evidence = {names.get(name, name): states for name, states in self.evidence.items()}
         return replace(self, domains=self.domains.renamed(names), keep=kept, evidence=evidence)
-
-
-def _same(one: Table, other: Table) -> bool:
-    alike = (one.scope, one.is_conditional) == (other.scope, other.is_conditional)
-    return alike and np.array_equal(one.table, other.table)
 
 
 def check_acyclic(parents: Mapping[Any, Iterable[Any]]) -> None:
