@@ -21,7 +21,8 @@ domains         JSON as bytes, only if variables have states: for each, its name
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from itertools import chain, islice, pairwise, repeat
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -30,8 +31,8 @@ import numpy as np
 
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, FormatError
-from pgcc.formats.io import DAMAGE, Archive, read_bytes, reason_of
-from pgcc.formats.matrices import Kernel, check_kind, kernel_in, process_of
+from pgcc.formats.io import DAMAGE, Archive, errors_in, read_bytes, reason_of
+from pgcc.formats.matrices import Kernel, kernel_in, process_in
 from pgcc.ir.circuit import Circuit, from_flat
 from pgcc.ir.domains import Domain, Domains
 from pgcc.ir.flat_builder import FlatBuilder
@@ -107,30 +108,15 @@ def _json_bytes(data: Any) -> np.ndarray:
 # -- reading --------------------------------------------------------------------------------------
 
 
-def read(
-    path: Path,
-    kernel: str | None = None,
-    symmetric: bool = True,
-    nearest: bool = False,
-    rank: int | str | None = None,
-    names: Iterable[str] | None = None,
-) -> Circuit:
-    """The circuit in an `.npz` file, or the determinantal point process of a kernel that it holds.
-
-    The options are for kernels, as in `pgcc.formats.matrices.read`.
-    """
-    check_kind(path, kernel)
+def _read_archive(path: Path, kernel: str | None) -> Kernel | Circuit:
+    """The circuit in an `.npz` file, or the kernel that it holds."""
     data = read_bytes(path)
-    try:
+    with errors_in(path):
         archive = Archive(data)
-        found = kernel_in(archive, kernel) or circuit_in(archive)
-    except FormatError as error:
-        raise FormatError(f"{path}: {error}") from None
-    if isinstance(found, Kernel):
-        return process_of(path, found, names, symmetric=symmetric, nearest=nearest, rank=rank)
-    if kernel is not None or names is not None or rank is not None or nearest or not symmetric:
-        raise FormatError(f"{path} holds a circuit: options of kernels mean nothing for it")
-    return found
+        return kernel_in(archive, kernel) or circuit_in(archive)
+
+
+read = partial(process_in, _read_archive)
 
 
 def circuit_in(archive: Archive) -> Circuit:
