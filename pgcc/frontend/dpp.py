@@ -28,7 +28,7 @@ from pgcc.frontend.kernel import NamedKernel, read_kernel
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import ONE, det, var
-from pgcc.ir.numbers import Number, nearest_float, one_minus
+from pgcc.ir.numbers import nearest_float, one_minus
 from pgcc.linalg import eigh, eigvalsh, surely_definite
 
 # These tolerances are relative to the largest eigenvalue, or to the size of the numbers being compared.
@@ -200,16 +200,15 @@ def _circuit(kernel: NamedKernel, M0: Any, U: Any, V: Any) -> Circuit:
     return Circuit(det(M0, U, Matrix(V, note=kernel.note), [var(name) for name in kernel.items]), kernel.items)
 
 
-def identity_minus(K: np.ndarray) -> np.ndarray | list[list[Number]]:
+def identity_minus(K: np.ndarray) -> np.ndarray:
     """I − K without rounding: 1 − K_ii is a fraction if no double equals it."""
     rounded = np.eye(len(K), dtype=K.dtype) - K
     left = [one_minus(x) for x in np.diag(K).tolist()]
     if all(type(x) is float for x in left):
         return rounded
-    rows: list[list[Number]] = rounded.tolist()
-    for i, exact in enumerate(left):
-        rows[i][i] = exact
-    return rows
+    exact = rounded.astype(object)
+    exact[np.diag_indices(len(K))] = np.array(left, object)
+    return exact
 
 
 # -- symmetric kernels ---------------------------------------------------------------------------------------
@@ -358,8 +357,7 @@ def _is_proved_marginal(K: np.ndarray) -> bool:
     if not ((diagonal >= 0.0) & (diagonal <= 1.0)).all():
         return False
     some = K[np.ix_(others, others)]
-    left = identity_minus(some)
-    return is_definite(some.tolist()) and is_definite(left.tolist() if isinstance(left, np.ndarray) else left)
+    return is_definite(some.tolist()) and is_definite(identity_minus(some).tolist())
 
 
 def _spectrum_of_marginals(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
