@@ -192,12 +192,8 @@ def write(circuit: Circuit, file: BinaryIO) -> None:
         If it was compiled from none, or only for some variables or evidence.
     """
     network: Network | None = circuit.network
-    if network is None or not network.is_bayesian or not network.is_whole:
-        what = (
-            "no Bayesian network"
-            if network is None or not network.is_bayesian
-            else "a part of one, by keep= or evidence="
-        )
+    if network is None or not (network.is_bayesian and network.is_whole):
+        what = "a part of one, by keep= or evidence=" if network and network.is_bayesian else "no Bayesian network"
         raise FormatError(
             f"a .bif file holds a Bayesian network, and this circuit was compiled from {what}: .pgc and .npz keep it"
         )

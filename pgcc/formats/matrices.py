@@ -168,10 +168,9 @@ def _read_csv(path: Path, kernel: str) -> tuple[list[list[Number]], list[str] | 
     if kernel == "factor":
         return rows, labels or None  # its columns are no items
     columns = header if header[0] else header[1:]
-    wrong = [i for i, (a, b) in enumerate(zip(labels, columns, strict=False)) if a != b]
-    if wrong:
-        i = wrong[0]
-        raise FormatError(f"{path}: row {i + 1} is called {shown(labels[i])}, but column {i + 1} {shown(columns[i])}")
+    for i, (row, column) in enumerate(zip(labels, columns, strict=False), start=1):
+        if row != column:
+            raise FormatError(f"{path}: row {i} is called {shown(row)}, but column {i} {shown(column)}")
     return rows, columns
 
 

@@ -111,10 +111,8 @@ def _line(node: Node, below: Sequence[int]) -> str:
             return f"L {signed_number(node)}"
         case Op.CONST:
             return "A 0" if node.value else "O 0 0"
-        case Op.PRODUCT:
-            return " ".join(["A", str(len(below)), *map(str, below)])
-        case Op.SUM:
-            return " ".join(["O 0", str(len(below)), *map(str, below)])
+        case Op.PRODUCT | Op.SUM:
+            return " ".join(["A" if node.op is Op.PRODUCT else "O 0", str(len(below)), *map(str, below)])
         case _:
             raise FormatError(f"an NNF has no {node!r}")
 

