@@ -253,7 +253,7 @@ class _Parser:
         self.state = STATE
 
     def name_of_state(self, word: str) -> None:
-        self.label(ESCAPE.sub(r"\1", word[1:-1]) if word.startswith('"') else _TRUTH.get(word, word))
+        self.label(_TRUTH.get(word, _unquoted(word)))
 
     def signed_state(self, word: str) -> None:
         self.minus = word == "-"
@@ -338,7 +338,7 @@ class _Parser:
         return value
 
     def checked_name(self, word: str) -> str:
-        name = ESCAPE.sub(r"\1", word[1:-1]) if word.startswith('"') else word
+        name = _unquoted(word)
         if len(name) > MAX_NAME:
             raise self.error(f"the name has {len(name):,} characters: at most {MAX_NAME:,} are allowed")
         if word in KEYWORDS:
@@ -451,7 +451,7 @@ class _Parser:
 
     def begin_named(self, word: str) -> None:
         """A name before '=': a variable with states, or a named argument of a det; else the '=' is a mistake."""
-        if (name := ESCAPE.sub(r"\1", word.strip('"'))) in self.domains:
+        if (name := _unquoted(word)) in self.domains:
             self.expression.at, self.asked, self.state = self.at, name, STATE_OF
             return
         opened = self.open[-1] if self.open else None
@@ -559,6 +559,10 @@ _USAGE = {
     "and counted=[1, 0, …]",
     "variables": "'variables a, b' lists the variables",
 }
+
+
+def _unquoted(word: str) -> str:
+    return ESCAPE.sub(r"\1", word[1:-1]) if word.startswith('"') else word
 
 
 def _shown(name: str) -> str:
