@@ -225,27 +225,26 @@ def _symmetrized(kernel: NamedKernel) -> NamedKernel:
     excess = difference - max(ASYMMETRY, 8 * kernel.rounding) * scale
     i, j = (int(x) for x in np.unravel_index(np.argmax(excess), A.shape))
     if excess[i, j] > 0:
-        a, b = kernel.entry(i, j), kernel.entry(j, i)
-        raise CircuitError(
-            f"the kernel {kernel.what} is not symmetric: {a} is {A[i, j]:.6g}, but {b} is {A[j, i]:.6g}, a difference "
-            f"of {difference[i, j]:.3g}",
-            advice="symmetric=False allows kernels that are not",
-        )
+        told = f"is {A[i, j]:.6g}, but {kernel.entry(j, i)} is {A[j, i]:.6g}, a difference of {difference[i, j]:.3g}"
+        raise _not_symmetric(kernel, i, j, told)
     if kernel.rows is not None:  # exact numbers, which have no rounding errors
         for i, j in np.argwhere(np.tril(kernel.rows != kernel.rows.T)).tolist():
-            a, b = kernel.entry(i, j), kernel.entry(j, i)
             gap = nearest_float(Fraction(kernel.rows[i, j]) - Fraction(kernel.rows[j, i]))
-            raise CircuitError(
-                f"the kernel {kernel.what} is not symmetric: {a} and {b} are exact numbers that differ by "
-                f"{abs(gap):.3g}",
-                advice="symmetric=False allows kernels that are not",
-            )
+            told = f"and {kernel.entry(j, i)} are exact numbers that differ by {abs(gap):.3g}"
+            raise _not_symmetric(kernel, i, j, told)
         return kernel
     change = (
         f"the kernel {kernel.what} is not symmetric: entries of its two triangles differ by up to "
         f"{difference.max():.2g}, and their means are taken (a kernel that is declared nonsymmetric keeps them)"
     )
     return kernel.replaced(np.where(A == A.T, A, A / 2 + A.T / 2)).noted(change)
+
+
+def _not_symmetric(kernel: NamedKernel, i: int, j: int, told: str) -> CircuitError:
+    return CircuitError(
+        f"the kernel {kernel.what} is not symmetric: {kernel.entry(i, j)} {told}",
+        advice="symmetric=False allows kernels that are not",
+    )
 
 
 def _symmetric_l(kernel: NamedKernel, nearest: bool, rank: int | str | None) -> Circuit:
