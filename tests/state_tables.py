@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import pgcc
-from pgcc.frontend.elimination import Factor, eliminate
+from pgcc.frontend.elimination import Table, eliminate
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domains
 from pgcc.ir.node import product as product_node
@@ -189,7 +189,7 @@ def eliminated(rng: np.random.Generator) -> Circuit:
             scope = sorted({v, *rng.integers(0, len(sizes), 2).tolist()})
             table = rng.choice([0.25, 0.5, 1.0, 3.0, rng.random()], [sizes[i] for i in scope])
             table[rng.random(table.shape) < 0.2] = 0
-            factors.append(Factor(tuple(scope), table))
+            factors.append(Table(tuple(scope), table))
         circuit = eliminate(domains, factors)
         circuit = circuit.to_pgc() if isinstance(circuit, pgcc.pc.PC) else circuit
         if StateTable.of(circuit).total:

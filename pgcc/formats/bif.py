@@ -9,7 +9,7 @@ r"""`.bif`: Bayesian networks with names, in the Bayesian interchange format.
       default 0.01, 0.99;                                all others
     }
 
-Lines mean nothing, commas may be left out, and so may the bar after the child. Names are in quotes if they have other
+Lines and commas mean nothing, and the bar after the child may be left out. Names are in quotes if they have other
 characters than letters, digits and signs like . - _ < =. A table for all states of the parents at once begins with all
 numbers of the child's first state, and the last parent changes fastest. States are text; those of plain binary
 variables and others numbered from 0, as in `.uai`, are numbers, where the property "states are numbers" says so.
@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,29 +28,30 @@ import numpy as np
 
 from pgcc.errors import FormatError
 from pgcc.formats.io import read_text, shown
-from pgcc.formats.networks import Draft, Evidence, Keep, compiled
+from pgcc.formats.networks import Draft, compiled, network_in
 from pgcc.formats.words import Words
 from pgcc.frontend.network import Network
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domain, Label
 
-WORD = re.compile(r'"[^"\n]*+"|[{}()\[\];,|"]|[^\s{}()\[\];,|"]++')
+WORD = re.compile(r'"[^"\n]*+"|[{}()\[\];|"]|[^\s{}()\[\];,|"]++')
 COMMENT = re.compile(r'("[^"\n]*+")|(?<![^\s{}()\[\];,|])(?:(?://|#)[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z))')
 NUMBERED = '"states are numbers"'
 # Where a default fills a table, the file does not have all its entries: how many tables may have for each of its words.
 ENTRIES_PER_WORD, FREE_ENTRIES = 16, 1 << 20
 
 
-def read(path: Path, keep: Keep = None, evidence: Evidence = None) -> Circuit:
-    """The probabilistic circuit of a `.bif` network; see `compiled`."""
-    return compiled(path, read_network(path), keep, evidence)
-
-
 def read_network(path: Path) -> Network:
     """The variables with their states, and the tables."""
     text = COMMENT.sub(lambda found: found[1] or re.sub(r"[^\n]", " ", found[0]), read_text(path))
-    words = Words(path, text, WORD)
-    draft, places = Draft(words), []
+    return network_in(Words(path, text, WORD), _read)
+
+
+read = partial(compiled, read_network)
+
+
+def _read(words: Words, draft: Draft) -> None:
+    places = []
     while words.next < len(words.words):
         match (block := words.word("a block")).lower():
             case "network":
@@ -68,7 +70,6 @@ def read_network(path: Path) -> Network:
     for place in places:
         words.next = place
         room -= _read_probabilities(words, draft, room)
-    return draft.finished()
 
 
 def _read_variable(words: Words, draft: Draft) -> None:
@@ -92,7 +93,7 @@ def _read_states(words: Words, name: str) -> list[Label]:
     count = words.count(f"the number of states of {name!r}")
     for mark in ("]", "{"):
         _expect(words, mark)
-    labels: list[Label] = [_unquoted(words, word) for word in words.until("}", "the states") if word != ","]
+    labels: list[Label] = [_unquoted(words, word) for word in words.until("}", "the states")]
     if len(labels) != count:
         listed = ", ".join(map(str, labels[:8]))
         advice = "" if len(labels) < count else " (those with spaces stand in quotes)"
@@ -103,7 +104,7 @@ def _read_states(words: Words, name: str) -> list[Label]:
 def _read_probabilities(words: Words, draft: Draft, room: int) -> int:
     """Read a table, and return its size."""
     _expect(words, "(")
-    header = [word for word in words.until(")", "the variables") if word != ","]
+    header = words.until(")", "the variables")
     if header[1:2] == ["|"]:
         del header[1]
     if not header:
@@ -154,16 +155,15 @@ def _read_rows(words: Words, name: str, of: Sequence[Domain]) -> np.ndarray:
 
 
 def _read_states_of_parents(words: Words, name: str, of: Sequence[Domain]) -> tuple[int, ...]:
-    listed = [_unquoted(words, word) for word in words.until(")", "a row") if word != ","]
+    listed = [_unquoted(words, word) for word in words.until(")", "a row")]
     if len(listed) != len(of):
         raise words.error(f"a row of the table of {name!r} has {len(listed)} states, but it has {len(of)} parents")
-    with words.located():
-        return tuple(domain.number(state, f"a parent of {name!r}") for domain, state in zip(of, listed, strict=True))
+    return tuple(domain.number(state, f"a parent of {name!r}") for domain, state in zip(of, listed, strict=True))
 
 
 def _numbers(words: Words, name: str, count: int) -> np.ndarray:
     start = words.next
-    given = [word for word in words.until(";", "a row") if word != ","]
+    given = words.until(";", "a row")
     numbers = words.entries(given, start, f"the table of {name!r}")
     if len(given) != count:
         raise words.error(f"a row of the table of {name!r} has {len(given)} numbers and needs {count}")
@@ -180,7 +180,7 @@ def _unquoted(words: Words, word: str) -> str:
     """A name; marks that are no part of one are refused."""
     if word[0] == '"' and len(word) > 1:
         return word[1:-1]
-    if word in '{}()[];,|"':
+    if word in '{}()[];|"':
         raise words.error(f"expected a name, not {shown(word)}")
     return word
 
@@ -194,12 +194,8 @@ def write(circuit: Circuit, file: BinaryIO) -> None:
         If it was compiled from none, or only for some variables or evidence.
     """
     network: Network | None = circuit.network
-    if network is None or not network.is_bayesian or not network.is_whole:
-        what = (
-            "no Bayesian network"
-            if network is None or not network.is_bayesian
-            else "a part of one, by keep= or evidence="
-        )
+    if network is None or not (network.is_bayesian and network.is_whole):
+        what = "a part of one, by keep= or evidence=" if network and network.is_bayesian else "no Bayesian network"
         raise FormatError(
             f"a .bif file holds a Bayesian network, and this circuit was compiled from {what}: .pgc and .npz keep it"
         )

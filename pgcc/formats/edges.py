@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pgcc.errors import FormatError, PgccError
-from pgcc.formats.io import number_in, read_text, shown
+from pgcc.errors import FormatError
+from pgcc.formats.io import errors_in, number_in, read_text, shown
 from pgcc.frontend.spanning_tree import arborescence, spanning_forest, spanning_tree
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.numbers import Number
@@ -62,24 +62,18 @@ def read(
     edges = list(_edges(path))
     if not edges:
         raise FormatError(f"{path} has no edges: a line has two nodes and perhaps a weight")
-    try:
+    with errors_in(path):
         if root is not None:
             return arborescence(edges, root, orientation=orientation)
         if killing is not None:
-            return spanning_forest(edges, _rate(killing, path))
+            return spanning_forest(edges, _rate(killing))
         return spanning_tree(edges)
-    except FormatError:
-        raise
-    except PgccError as error:
-        raise FormatError(f"{path}: {error}") from None
 
 
-def _rate(killing: Any, path: Path) -> Any:
-    if not isinstance(killing, str):
-        return killing
-    rate = number_in(killing.strip())
+def _rate(killing: Any) -> Any:
+    rate = number_in(killing.strip()) if isinstance(killing, str) else killing
     if rate is None:
-        raise FormatError(f"{path}: the killing rate is a number, not {shown(killing)}")
+        raise FormatError(f"the killing rate is a number, not {shown(killing)}")
     return rate
 
 

@@ -25,7 +25,7 @@ from copy import copy
 from fractions import Fraction
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -77,6 +77,15 @@ def reason_of(error: BaseException) -> str:
 def shown(text: str) -> str:
     """Text of a file, quoted and shortened for an error message."""
     return repr(text if len(text) <= 40 else text[:40] + "…")
+
+
+@contextmanager
+def errors_in(path: Path) -> Iterator[None]:
+    """What is wrong in the body is an error of this file."""
+    try:
+        yield
+    except PgccError as error:
+        raise FormatError(f"{path}: {error}") from None
 
 
 # -- bytes -------------------------------------------------------------------------------------------------------------
@@ -354,11 +363,10 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     replaced: it is written into when the body has ended. Anything else that is not a regular file is refused with an
     `OSError`.
     """
-    if _is_stream(path):
+    if not is_replaceable(path):
         content = BytesIO()
         yield content
-        with open(path, "wb", buffering=0) as stream:
-            _write_all(stream, content.getbuffer())
+        path.write_bytes(content.getvalue())
         return
     target = Path(os.path.realpath(path))  # a symbolic link stays one, and shows the new content
     prefix = f".{target.name[:100]}."
@@ -391,24 +399,17 @@ def writing(path: Path) -> Iterator[BinaryIO]:
 
 
 def is_replaceable(path: str | os.PathLike[str]) -> bool:
-    """Whether writing replaces the file or makes a new one, as with everything but pipes and devices."""
-    return not _is_stream(Path(path))
+    """Whether writing replaces the file or makes a new one, as with everything but pipes and character devices.
 
-
-def _is_stream(path: Path) -> bool:
-    """Whether it is a pipe or a character device; OSError for a folder, a disk or a socket."""
+    OSError for a disk or a socket.
+    """
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
-        return False
+        return True
     if stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
         raise OSError(0, f"it is a {'disk' if stat.S_ISBLK(mode) else 'socket'}, not a file")
-    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
-
-
-def _write_all(stream: IO[bytes], content: memoryview) -> None:
-    while content:
-        content = content[stream.write(content) :]
+    return not (stat.S_ISFIFO(mode) or stat.S_ISCHR(mode))
 
 
 def _locked(path: Path) -> BinaryIO:

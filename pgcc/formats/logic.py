@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Generic, TypeVar
 
 from pgcc.errors import FormatError
 from pgcc.formats.io import read_text, shown
-from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ZERO, Node, Op, var
+from pgcc.ir.circuit import Circuit, from_flat
+from pgcc.ir.flat_builder import FlatBuilder
+from pgcc.ir.node import Node, Op
 from pgcc.ir.operands import check_decomposable
 from pgcc.ir.printer import describe
 from pgcc.ir.spelling import display_text
-from pgcc.passes.building import product_of, sum_of
 from pgcc.passes.homogenize import homogenize, smooth
 
 # A variable costs memory and time even if no node mentions it. A file may declare this many variables, or as many as it
 # is long enough to mention: past 10,000, each takes six bytes.
 MANY_VARIABLES, BYTES_PER_VARIABLE = 10_000, 6
-
-N = TypeVar("N")
 
 
 class Lines:
@@ -99,21 +96,21 @@ class Lines:
         return words, lines
 
 
-class Nodes(Generic[N]):
+class Nodes:
     """The nodes of a file by their ids. Only ids that were defined on an earlier line can be used: no cycles.
 
-    A node is a `Node`, or its position in a `FlatBuilder`.
+    A node is its position in a flat circuit: `Node`s are made when somebody asks for them.
     """
 
     def __init__(self, lines: Lines):
-        self.lines = lines
-        self.by_id: dict[int, N] = {}
+        self.lines, self.build = lines, FlatBuilder()
+        self.by_id: dict[int, int] = {}
         self.last: int | None = None
         self._line: list[int] = []  # the line of each definition, in the order of by_id
         self._unused: set[int] = set()  # decisions that nothing has used yet
         self._last_is_decision = False
 
-    def add(self, word: str, node: N, *, decision: bool = False) -> None:
+    def add(self, word: str, node: int, *, decision: bool = False) -> None:
         """Define a node."""
         key = self.lines.integer(word, "the id of a node")
         if key in self.by_id:
@@ -125,7 +122,12 @@ class Nodes(Generic[N]):
         if decision:
             self._unused.add(key)
 
-    def get(self, words: list[str]) -> tuple[list[int], list[N]]:
+    @property
+    def last_line(self) -> int:
+        """The line of the last node."""
+        return self._line[-1]
+
+    def get(self, words: list[str]) -> tuple[list[int], list[int]]:
         """These ids, and the nodes that have them."""
         try:
             keys = list(map(int, words))
@@ -140,7 +142,7 @@ class Nodes(Generic[N]):
         word = next(word for word in words if self.lines.integer(word, "the id of a node") not in self.by_id)
         return self.lines.error(f"there is no node {shown(word)} on the lines before")
 
-    def root(self, claimed: int) -> N:
+    def root(self, claimed: int) -> int:
         """The last node.
 
         `claimed` is the number of nodes in the header. Headers are wrong in many files, so that a file with fewer nodes
@@ -156,25 +158,43 @@ class Nodes(Generic[N]):
             )
         return self.by_id[self.last]
 
-    def line_of(self, part: Node, node_of: Callable[[N], Node]) -> int:
+    def literal(self, literal: int) -> int:
+        """x_i for i, and its complement for −i."""
+        return self.build.var(f"x{abs(literal)}", complement=literal < 0)
+
+    def conjunction(self, children: Sequence[int]) -> int:
+        """Π children"""
+        kept = [child for child in children if child != self.build.one]
+        if self.build.zero in kept:
+            return self.build.zero
+        return self.build.product(kept) if len(kept) > 1 else kept[0] if kept else self.build.one
+
+    def disjunction(self, children: Iterable[int]) -> int:
+        """Σ children, which exclude one another."""
+        kept = [child for child in children if child != self.build.zero]
+        if len(set(kept)) < len(kept):
+            raise self.lines.error("two children of this or are equal, and the children of an or exclude one another")
+        return self.build.weighted_sum([1] * len(kept), kept) if len(kept) > 1 else kept[0] if kept else self.build.zero
+
+    def circuit(self, root: int, variables: list[str]) -> Circuit:
+        """The circuit with this root, which has to be decomposable."""
+        circuit = from_flat(self.build.flat(root), variables)
+        if circuit._overlap is not None:
+            product, name = circuit._overlap
+            line = self.line_of(product)
+            raise self.lines.error(f"two factors of this product share the variable {name}", line)
+        return circuit
+
+    def line_of(self, part: Node) -> int:
         """The line of the first node that is `part`, or has it as a child; 0 if there is none."""
-        nodes = map(node_of, self.by_id.values())
-        return next((self._line[i] for i, node in enumerate(nodes) if node is part or part in node.children), 0)
+        all_nodes = self.build.nodes()
+        nodes = zip(self._line, map(all_nodes.__getitem__, self.by_id.values()), strict=True)
+        return next((line for line, node in nodes if node is part or part in node.children), 0)
 
 
 def variable_names(numbers: Iterable[int]) -> list[str]:
     """x1, x2, … in numeric order."""
-    return list(map(variable_name, sorted(numbers)))
-
-
-def variable_name(number: int) -> str:
-    """What variable i is called."""
-    return f"x{number}"
-
-
-def literal_node(literal: int) -> Node:
-    """x_i for i, and its complement for −i."""
-    return var(variable_name(abs(literal)), complement=literal < 0)
+    return [f"x{number}" for number in sorted(numbers)]
 
 
 def over_literals(circuit: Circuit, form: str) -> Circuit:
@@ -215,33 +235,6 @@ def signed_number(literal: Node) -> int:
     """±i for x_i or its complement."""
     number = int(literal.name[1:])
     return -number if literal.is_complement else number
-
-
-def conjunction(children: Iterable[Node]) -> Node:
-    """Π children"""
-    return product_of(list(children))
-
-
-def disjunction(children: Iterable[Node], lines: Lines) -> Node:
-    """Σ children, which exclude one another."""
-    terms = [child for child in children if child is not ZERO]
-    if len(set(terms)) < len(terms):
-        raise lines.error("two children of this or are equal, and the children of an or exclude one another")
-    return sum_of((1, term) for term in terms)
-
-
-def decomposable(circuit: Circuit, nodes: Nodes[Node]) -> Circuit:
-    """The circuit itself if it is decomposable; else an error with the line of a product that is not."""
-    refuse_overlap(circuit, nodes, lambda node: node)
-    return circuit
-
-
-def refuse_overlap(circuit: Circuit, nodes: Nodes[N], node_of: Callable[[N], Node]) -> None:
-    """Refuse a circuit that is not decomposable, with the line of a product whose factors share a variable."""
-    if circuit._overlap is not None:
-        product, name = circuit._overlap
-        line = nodes.line_of(product, node_of)
-        raise nodes.lines.error(f"two factors of this product share the variable {name}", line)
 
 
 def smoothed(circuit: Circuit) -> Circuit:

@@ -12,18 +12,20 @@ Nothing is unpickled, and nothing is evaluated.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgcc.arrays import MOST_ENTRIES
-from pgcc.errors import FormatError, PgccError
+from pgcc.errors import FormatError
 from pgcc.formats.io import (
     Archive,
     array_in,
     csv_rows,
+    errors_in,
     number_in,
     read_bytes,
     read_text,
@@ -42,7 +44,16 @@ _OBSERVATIONS = {"0", "1", "0.0", "1.0", "-1", "-1.0", "", "?", "na", "nan", "tr
 _NUMERAL = re.compile(r"[+-]?(?:[0-9.][0-9.eE/+-]*|nan|inf|infinity)", re.ASCII | re.IGNORECASE)  # meant as a number
 
 
-def read(
+class Kernel(NamedTuple):
+    """A matrix, what it is ("L", "K" or "factor"), and the names of its items, if it has them."""
+
+    kind: str
+    matrix: Any
+    names: Iterable[str] | None
+
+
+def process_in(
+    read_file: Callable[[Path, str | None], Kernel | Circuit],
     path: Path,
     kernel: str | None = None,
     symmetric: bool = True,
@@ -50,36 +61,44 @@ def read(
     rank: int | str | None = None,
     names: Iterable[str] | None = None,
 ) -> Circuit:
-    """The determinantal point process of a `.npy` or `.csv` kernel.
+    """The determinantal point process of the kernel in a file.
 
     Parameters
     ----------
+    read_file : function
+        What reads the file, if its kernel is of the kind that the option kernel= says, if any.
     path : Path
     kernel : {"L", "K", "factor"}
         What the matrix is; L by default.
     symmetric, nearest, rank, names
-        As for `pgcc.dpp`.
+        As for `pgcc.dpp`. Names come before those of the file.
 
     Raises
     ------
     FormatError
         If the file is damaged, or no kernel.
     """
-    kind = check_kind(path, kernel) or "L"
+    if kernel is not None and kernel not in KINDS:
+        raise FormatError(f"{path}: kernel={kernel!r} is not one of {', '.join(KINDS)}", argument="kernel")
+    found = read_file(path, kernel)
+    if isinstance(found, Circuit):
+        if kernel is not None or names is not None or rank is not None or nearest or not symmetric:
+            raise FormatError(f"{path} holds a circuit: options of kernels mean nothing for it")
+        return found
+    with errors_in(path):
+        given: dict[str, Any] = {found.kind: found.matrix}
+        called = found.names if names is None else names
+        return dpp(**given, names=called, symmetric=symmetric, nearest=nearest, rank=rank)
+
+
+def _read_matrix(path: Path, kernel: str | None) -> Kernel:
+    kind = kernel or "L"
     if unpacked_name(path).suffix.lower() == ".csv":
-        found = Kernel(kind, *_read_csv(path, kind))
-    else:
-        matrix = _need_numbers(array_in(read_bytes(path, MOST_BYTES), str(path)), str(path))
-        found = Kernel(kind, matrix, None)
-    return process_of(path, found, names, symmetric=symmetric, nearest=nearest, rank=rank)
+        return Kernel(kind, *_read_csv(path, kind))
+    return Kernel(kind, _need_numbers(array_in(read_bytes(path, MOST_BYTES), str(path)), str(path)), None)
 
 
-class Kernel(NamedTuple):
-    """A matrix, what it is ("L", "K" or "factor"), and the names of its items, if it has them."""
-
-    kind: str
-    matrix: Any
-    names: Iterable[str] | None
+read = partial(process_in, _read_matrix)
 
 
 def kernel_in(archive: Archive, kernel: str | None) -> Kernel | None:
@@ -92,13 +111,6 @@ def kernel_in(archive: Archive, kernel: str | None) -> Kernel | None:
     return Kernel(chosen, matrix, _item_names(archive.array("names")) if "names" in archive.entries else None)
 
 
-def check_kind(path: Path, kernel: str | None) -> str | None:
-    """The option kernel=, checked: "L", "K", "factor", or None if it is not given."""
-    if kernel is not None and kernel not in KINDS:
-        raise FormatError(f"{path}: kernel={kernel!r} is not one of {', '.join(KINDS)}", argument="kernel")
-    return kernel
-
-
 def _choose(there: list[str], kernel: str | None) -> str:
     if kernel is not None and kernel not in there:
         raise FormatError(f"it has no array {kernel!r}, but {', '.join(there)}")
@@ -107,15 +119,6 @@ def _choose(there: list[str], kernel: str | None) -> str:
             f"it has the arrays {' and '.join(there)}", advice=f"kernel={there[0]!r} says which one is meant"
         )
     return kernel or there[0]
-
-
-def process_of(path: Path, kernel: Kernel, names: Iterable[str] | None, **options: Any) -> Circuit:
-    """The determinantal point process; `names` come before those of the file, the options are those of `dpp`."""
-    names = kernel.names if names is None else names
-    try:
-        return dpp(**{kernel.kind: kernel.matrix}, names=names, **options)
-    except PgccError as error:
-        raise FormatError(f"{path}: {error}") from None
 
 
 # -- arrays --------------------------------------------------------------------------------------------------
@@ -165,10 +168,9 @@ def _read_csv(path: Path, kernel: str) -> tuple[list[list[Number]], list[str] | 
     if kernel == "factor":
         return rows, labels or None  # its columns are no items
     columns = header if header[0] else header[1:]
-    wrong = [i for i, (a, b) in enumerate(zip(labels, columns, strict=False)) if a != b]
-    if wrong:
-        i = wrong[0]
-        raise FormatError(f"{path}: row {i + 1} is called {shown(labels[i])}, but column {i + 1} {shown(columns[i])}")
+    for i, (row, column) in enumerate(zip(labels, columns, strict=False), start=1):
+        if row != column:
+            raise FormatError(f"{path}: row {i} is called {shown(row)}, but column {i} {shown(column)}")
     return rows, columns
 
 

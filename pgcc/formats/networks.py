@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,59 +23,54 @@ Evidence: TypeAlias = Mapping[str, Any] | str | os.PathLike[str] | bool | None
 
 
 class Draft:
-    """A Bayesian network with names that is being read; mistakes are in the line of the last word.
+    """A Bayesian network with names that is being read."""
 
-    Parameters
-    ----------
-    words : Words
-        The file.
-    """
-
-    def __init__(self, words: Words):
-        self.words = words
-        self.states: dict[str, Sequence[Label]] = {}
+    def __init__(self) -> None:
+        self.domains: dict[str, Domain] = {}
         self.tables: dict[str, Table] = {}
 
     def add_variable(self, name: str, states: Sequence[Label]) -> None:
-        if name in self.states:
-            raise self.words.error(f"variable {name!r} is described twice")
-        with self.words.located():
-            Domain.of(name, states)
-        self.states[name] = states
+        if name in self.domains:
+            raise CircuitError(f"variable {name!r} is described twice")
+        self.domains[name] = Domain.of(name, states)
 
     @cached_property
     def make(self) -> Tables:
         """All variables, which have been read before the first table."""
-        if not self.states:
-            raise self.words.error("a network without variables")
-        with self.words.located():
-            return Tables(Domains.of(self.states))
+        if not self.domains:
+            raise CircuitError("a network without variables")
+        return Tables(Domains(self.domains))
 
     def begin_table(self, name: str, parents: Sequence[str]) -> tuple[int, ...]:
         """The scope of a table."""
-        with self.words.located():
-            scope = self.make.scope(name, parents)
+        scope = self.make.scope(name, parents)
         if name in self.tables:
-            raise self.words.error(f"variable {name!r} has two tables of probabilities")
+            raise CircuitError(f"variable {name!r} has two tables of probabilities")
         return scope
 
     def add_table(self, name: str, scope: tuple[int, ...], table: np.ndarray) -> None:
-        with self.words.located():
-            self.tables[name] = self.make.conditional(scope, table)
-
-    def finished(self) -> Network:
-        self.words.next = len(self.words.words)
-        with self.words.located():
-            return Network.bayesian(self.make.domains, self.tables)
+        self.tables[name] = self.make.conditional(scope, table)
 
 
-def compiled(path: Path, network: Network, keep: Keep, evidence: Evidence) -> Circuit:
-    """The circuit of a network that was read from a file.
+def network_in(words: Words, read: Callable[[Words, Draft], None]) -> Network:
+    """The network that is read from the words of a file; mistakes are in the line of the last word."""
+    draft = Draft()
+    with words.located():
+        read(words, draft)
+        words.next = len(words.words)
+        return Network.bayesian(draft.make.domains, draft.tables)
+
+
+def compiled(
+    read_network: Callable[[Path], Network], path: Path, keep: Keep = None, evidence: Evidence = None
+) -> Circuit:
+    """The circuit of a network in a file: all formats of networks are read by it.
 
     Parameters
     ----------
+    read_network : function
+        What reads the network.
     path : Path
-    network : Network
     keep : iterable of str, optional
         The variables to be asked about. The others are summed out while reading, as numbers, which takes far less
         memory: a network of large width may only be readable in this way. Of a Bayesian network, what they do not
@@ -90,7 +85,7 @@ def compiled(path: Path, network: Network, keep: Keep, evidence: Evidence) -> Ci
     FormatError
         If the network has too many live terms for a circuit.
     """
-    beside = Path(f"{unpacked_name(path)}.evid")
+    network, beside = read_network(path), Path(f"{unpacked_name(path)}.evid")
     if evidence is True:
         evidence = beside
     if isinstance(evidence, (str, os.PathLike)):

@@ -31,23 +31,11 @@ from typing import BinaryIO
 from pgcc.collector import collector_paused
 from pgcc.errors import FormatError
 from pgcc.formats.io import shown
-from pgcc.formats.logic import (
-    Lines,
-    Nodes,
-    conjunction,
-    decomposable,
-    disjunction,
-    literal_node,
-    over_literals,
-    refuse_weights,
-    signed_number,
-    smoothed,
-    variable_names,
-)
+from pgcc.formats.logic import Lines, Nodes, over_literals, refuse_weights, signed_number, smoothed, variable_names
 from pgcc.formats.weights import Weights, literal_weights, weighted
 from pgcc.frontend.structure import structure
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ONE, ZERO, Node, Op
+from pgcc.ir.node import Node, Op
 from pgcc.ir.printer import describe
 
 KINDS = {"o": "or", "a": "and", "t": "true", "f": "false"}
@@ -123,10 +111,8 @@ def _line(node: Node, below: Sequence[int]) -> str:
             return f"L {signed_number(node)}"
         case Op.CONST:
             return "A 0" if node.value else "O 0 0"
-        case Op.PRODUCT:
-            return " ".join(["A", str(len(below)), *map(str, below)])
-        case Op.SUM:
-            return " ".join(["O 0", str(len(below)), *map(str, below)])
+        case Op.PRODUCT | Op.SUM:
+            return " ".join(["A" if node.op is Op.PRODUCT else "O 0", str(len(below)), *map(str, below)])
         case _:
             raise FormatError(f"an NNF has no {node!r}")
 
@@ -147,32 +133,33 @@ def _read_c2d(lines: Lines, variables: int | None) -> Circuit:
     claimed, _, largest = (lines.integer(word, "a count of the header") for word in header[1:])
     if largest > lines.most_variables:
         raise lines.error(f"a file of {lines.size:,} bytes cannot have {largest:,} variables")
-    nodes: Nodes[Node] = Nodes(lines)
+    nodes = Nodes(lines)
     for i, words in enumerate(body):
-        nodes.add(str(i), _c2d_node(lines, nodes, words, largest))
+        nodes.add(str(i), _c2d_node(nodes, words, largest))
     if len(nodes.by_id) != claimed:
         raise lines.error(f"the header counts {claimed} nodes, and the file has {len(nodes.by_id)}")
-    names = _all_names(lines, largest, variables)
-    return smoothed(decomposable(Circuit(nodes.root(claimed), names), nodes))
+    return smoothed(nodes.circuit(nodes.root(claimed), _all_names(lines, largest, variables)))
 
 
-def _c2d_node(lines: Lines, nodes: Nodes[Node], words: list[str], largest: int) -> Node:
+def _c2d_node(nodes: Nodes, words: list[str], largest: int) -> int:
+    lines = nodes.lines
     match words[0]:
         case "L":
             lines.need_length(words, 2, "L literal")
-            return literal_node(lines.literal(words[1], largest))
+            return nodes.literal(lines.literal(words[1], largest))
         case "A":
-            return conjunction(_c2d_children(lines, nodes, words[1:], "A count {child}*"))
+            return nodes.conjunction(_c2d_children(nodes, words[1:], "A count {child}*"))
         case "O":
             decides = lines.integer(words[1], "the variable of an O") if len(words) > 1 else 0
             if decides > largest:
                 raise lines.error(f"an O decides variable {decides}, and the header has {largest} variables")
-            return disjunction(_c2d_children(lines, nodes, words[2:], "O variable count {child}*"), lines)
+            return nodes.disjunction(_c2d_children(nodes, words[2:], "O variable count {child}*"))
         case other:
             raise lines.error(f"a line of an NNF starts with L, A or O, not {shown(other)}")
 
 
-def _c2d_children(lines: Lines, nodes: Nodes[Node], words: list[str], form: str) -> list[Node]:
+def _c2d_children(nodes: Nodes, words: list[str], form: str) -> list[int]:
+    lines = nodes.lines
     if not words:
         raise lines.error(f"this line is cut off: `{form}`")
     count = lines.integer(words[0], "the number of children")
@@ -245,17 +232,18 @@ def _read_d4(lines: Lines, variables: int | None) -> Circuit:
     graph = _Graph(lines)
     if not graph.kind:
         raise lines.error("the file has no node")
-    nodes: Nodes[Node] = Nodes(lines)
+    nodes = Nodes(lines)
     for key in graph.order():
         lines.number = graph.line[key]
-        nodes.add(str(key), _d4_node(graph, key, nodes.by_id))
+        nodes.add(str(key), _d4_node(graph, key, nodes))
     root = nodes.by_id[next(iter(graph.kind))]
-    return smoothed(decomposable(Circuit(root, _all_names(lines, graph.largest, variables)), nodes))
+    return smoothed(nodes.circuit(root, _all_names(lines, graph.largest, variables)))
 
 
-def _d4_node(graph: _Graph, key: int, done: dict[int, Node]) -> Node:
+def _d4_node(graph: _Graph, key: int, nodes: Nodes) -> int:
     kind = graph.kind[key]
     if kind in "tf":
-        return ONE if kind == "t" else ZERO
-    branches = [conjunction([*map(literal_node, literals), done[child]]) for child, literals in graph.edges[key]]
-    return disjunction(branches, graph.lines) if kind == "o" else conjunction(branches)
+        return nodes.build.one if kind == "t" else nodes.build.zero
+    edges = ([*map(nodes.literal, literals), nodes.by_id[child]] for child, literals in graph.edges[key])
+    branches = list(map(nodes.conjunction, edges))
+    return nodes.disjunction(branches) if kind == "o" else nodes.conjunction(branches)

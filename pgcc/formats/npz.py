@@ -21,8 +21,9 @@ domains         JSON as bytes, only if variables have states: for each, its name
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain, islice, pairwise, repeat
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -30,13 +31,15 @@ import numpy as np
 
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, FormatError
-from pgcc.formats.io import DAMAGE, Archive, read_bytes, reason_of
-from pgcc.formats.matrices import Kernel, check_kind, kernel_in, process_of
-from pgcc.ir.circuit import Circuit
+from pgcc.formats.io import DAMAGE, Archive, errors_in, read_bytes, reason_of
+from pgcc.formats.matrices import Kernel, kernel_in, process_in
+from pgcc.ir.circuit import Circuit, from_flat
 from pgcc.ir.domains import Domain, Domains, as_label
+from pgcc.ir.flat_builder import FlatBuilder
 from pgcc.ir.matrix import Matrix
-from pgcc.ir.node import Node, Op, const, det, product, var, weighted_sum
+from pgcc.ir.node import Op, det_data
 from pgcc.ir.numbers import Number
+from pgcc.ir.operands import new_names
 from pgcc.ir.spelling import number_text, read_exact
 
 FORMAT = "pgcc circuit"
@@ -105,30 +108,15 @@ def _json_bytes(data: Any) -> np.ndarray:
 # -- reading --------------------------------------------------------------------------------------
 
 
-def read(
-    path: Path,
-    kernel: str | None = None,
-    symmetric: bool = True,
-    nearest: bool = False,
-    rank: int | str | None = None,
-    names: Iterable[str] | None = None,
-) -> Circuit:
-    """The circuit in an `.npz` file, or the determinantal point process of a kernel that it holds.
-
-    The options are for kernels, as in `pgcc.formats.matrices.read`.
-    """
-    check_kind(path, kernel)
+def _read_archive(path: Path, kernel: str | None) -> Kernel | Circuit:
+    """The circuit in an `.npz` file, or the kernel that it holds."""
     data = read_bytes(path)
-    try:
+    with errors_in(path):
         archive = Archive(data)
-        found = kernel_in(archive, kernel) or circuit_in(archive)
-    except FormatError as error:
-        raise FormatError(f"{path}: {error}") from None
-    if isinstance(found, Kernel):
-        return process_of(path, found, names, symmetric=symmetric, nearest=nearest, rank=rank)
-    if kernel is not None or names is not None or rank is not None or nearest or not symmetric:
-        raise FormatError(f"{path} holds a circuit: options of kernels mean nothing for it")
-    return found
+        return kernel_in(archive, kernel) or circuit_in(archive)
+
+
+read = partial(process_in, _read_archive)
 
 
 def circuit_in(archive: Archive) -> Circuit:
@@ -201,13 +189,21 @@ def _circuit(arrays: dict[str, np.ndarray], domains: Domains | None) -> Circuit:
     weights, constants = int(counts[op == Op.SUM].sum()), int((op == Op.CONST).sum())
     entries = sum(rows * columns for rows, columns, _ in shape.tolist())
     numbers = _read_numbers(arrays, weights + constants + entries)
-    leaves = (var(variables[i >> 1], bool(i & 1)) for i in label.tolist())
     matrices = _matrices(shape, numbers, weights + constants)
-    sizes = _sizes(arrays["size"], arrays["counted"], counts[op == Op.DET] // 2)
-    dets = zip(matrices, matrices, matrices, sizes, strict=True)
     _need(domains is None or list(domains.columns) == variables, "its domains are not those of its variables")
-    root = _build(arrays, iter(numbers), iter(numbers[weights:]), leaves, dets)
-    return Circuit(root, variables if domains is None else domains)
+    rest = iter(numbers)
+    data: dict[Op, Iterator[Any]] = {
+        Op.CONST: iter(numbers[weights:]),
+        Op.VAR: ((variables[i >> 1], bool(i & 1)) for i in label.tolist()),
+        Op.SUM: (tuple(islice(rest, count)) for count in counts[op == Op.SUM].tolist()),
+        Op.PRODUCT: repeat(None),
+        Op.DET: _determinants(matrices, arrays["size"], arrays["counted"], counts[op == Op.DET] // 2),
+    }
+    build, child, made = FlatBuilder(), arrays["child"].tolist(), list[int]()
+    for kind, (start, stop) in zip(map(list(Op).__getitem__, op.tolist()), pairwise(first.tolist()), strict=True):
+        made.append(build.add(kind, tuple([made[c] for c in child[start:stop]]), next(data[kind])))
+    names = new_names(variables)
+    return from_flat(build.flat(made[-1]), names if domains is None else domains)
 
 
 def _check_structure(op: np.ndarray, first: np.ndarray, child: np.ndarray) -> None:
@@ -223,14 +219,18 @@ def _check_structure(op: np.ndarray, first: np.ndarray, child: np.ndarray) -> No
     _need((child >= 0).all() and (child < parent).all(), "a child does not come before its parent")
 
 
-def _sizes(size: np.ndarray, counted: np.ndarray, pairs: np.ndarray) -> Iterator[tuple[int | None, Any]]:
-    """The size of every Det, and which of its pairs of children it counts."""
-    _need(len(size) == len(pairs), "its sizes do not fit its determinants")
-    _need(((size >= -1) & (size <= pairs)).all(), "a determinant has no such size")
+def _determinants(
+    matrices: Iterator[Matrix], sizes: np.ndarray, counted: np.ndarray, pairs: np.ndarray
+) -> Iterator[tuple]:
+    """The data of every determinant, of so many pairs of children."""
+    _need(len(sizes) == len(pairs), "its sizes do not fit its determinants")
+    _need(((sizes >= -1) & (sizes <= pairs)).all(), "a determinant has no such size")
     _need(len(counted) == pairs.sum(), "what is counted does not fit its determinants")
     ends = np.cumsum(pairs).tolist()
-    for k, count, end in zip(size.tolist(), pairs.tolist(), ends, strict=True):
-        yield (None, None) if k < 0 else (k, counted[end - count : end].tolist())
+    for k, count, end in zip(sizes.tolist(), pairs.tolist(), ends, strict=True):
+        m0, u, v = islice(matrices, 3)
+        size, which = (None, None) if k < 0 else (k, counted[end - count : end].tolist())
+        yield det_data(m0, u, v, count, count, size, which)
 
 
 def _read_numbers(arrays: dict[str, np.ndarray], needed: int) -> list[Number]:
@@ -258,32 +258,3 @@ def _matrices(shape: np.ndarray, numbers: list[Number], start: int) -> Iterator[
         else:
             lines = [entries[i * columns : (i + 1) * columns] for i in range(rows)]
             yield Matrix(lines, shape=(rows, columns))
-
-
-def _build(
-    arrays: dict[str, np.ndarray],
-    weights: Iterator[Number],
-    constants: Iterator[Number],
-    leaves: Iterator[Node],
-    dets: Iterator[Any],
-) -> Node:
-    """The root. All arrays have been checked, so that this loop only builds nodes."""
-    first, child = arrays["first"].tolist(), arrays["child"].tolist()
-    nodes: list[Node] = []
-    for i, op in enumerate(arrays["op"].tolist()):
-        children = [nodes[c] for c in child[first[i] : first[i + 1]]]
-        if op == Op.VAR:
-            nodes.append(next(leaves))
-        elif op == Op.SUM:
-            nodes.append(weighted_sum(list(islice(weights, len(children))), children))
-        elif op == Op.PRODUCT:
-            nodes.append(product(children))
-        elif op == Op.CONST:
-            nodes.append(const(next(constants)))
-        elif op == Op.DET:
-            half = len(children) // 2
-            m0, u, v, (size, counted) = next(dets)
-            nodes.append(det(m0, u, v, children[:half], children[half:], size, counted))
-        else:
-            raise AssertionError(f"the operation {op} is not handled")
-    return nodes[-1]

@@ -25,16 +25,14 @@ from pathlib import Path
 from typing import Any
 
 from pgcc.collector import collector_paused
+from pgcc.formats.diagrams import DiagramReader
 from pgcc.formats.io import shown
-from pgcc.formats.logic import Lines, Nodes, refuse_overlap, variable_name, variable_names
+from pgcc.formats.logic import variable_names
 from pgcc.formats.psdd_writer import LEAST_LOG, write
-from pgcc.formats.vtree import Given, Vtree, VtreeChecker, vtree_of
-from pgcc.ir.circuit import Circuit, from_flat
+from pgcc.formats.vtree import Given, vtree_of
+from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import find_uneven_sums
-from pgcc.ir.flat_builder import FlatBuilder
-from pgcc.ir.node import Node
 from pgcc.ir.numbers import Number
-from pgcc.locks import cached_property
 
 __all__ = ["read", "write"]
 
@@ -74,40 +72,16 @@ def read(path: str | os.PathLike[str], vtree: Given = None) -> Circuit:
     """
     path = Path(path)
     with collector_paused():
-        return _Reader(path, vtree_of(path, vtree)).circuit()
+        return _Reader(path, vtree_of(path, vtree), normalized=True).circuit()
 
 
-class _Reader:
-    """Reads the lines one by one into a flat circuit: nodes are made when somebody asks for them."""
-
-    def __init__(self, path: Path, vtree: Vtree | None):
-        self.lines = Lines(path)
-        self.build = FlatBuilder()
-        self.nodes: Nodes[int] = Nodes(self.lines)
-        self.checker = VtreeChecker(self.lines, vtree, normalized=True)
-        self.variables: set[int] = set()
-
+class _Reader(DiagramReader):
     def circuit(self) -> Circuit:
-        header, body = self.lines.need_header("psdd", "psdd count")
-        claimed = self.lines.integer(header[1], "the count of nodes")
-        readers = {"L": self._literal, "T": self._bernoulli, "D": self._decision}
-        last = 0
-        for words in body:
-            reader = readers.get(words[0])
-            if reader is None:
-                raise self.lines.error(f"a line of a PSDD starts with L, T or D, not {shown(words[0])}")
-            reader(words)
-            last = self.lines.number
-        root = self.nodes.root(claimed)
-        self.checker.root(self.nodes.last or 0, last)
-        circuit = from_flat(self.build.flat(root), variable_names(self.variables))
-        self._check(circuit, last)
+        root = self.root("psdd", {"L": self.literal, "T": self._bernoulli, "D": self._decision})
+        self.checker.root(self.nodes.last or 0, self.nodes.last_line)
+        circuit = self.nodes.circuit(root, variable_names(self.variables))
+        self._check(circuit)
         return circuit
-
-    def _literal(self, words: list[str]) -> None:
-        self.lines.need_length(words, 4, "L id vtree literal")
-        literal = self.lines.literal(words[3])
-        self._add_leaf(words, abs(literal), self._literal_node(literal))
 
     def _bernoulli(self, words: list[str]) -> None:
         if len(words) != 6:
@@ -118,21 +92,13 @@ class _Reader:
         log_p = self._log(words[-1])
         if len(words) == 6 and abs(math.exp(log_p) + math.exp(self._log(words[4])) - 1) > SUM_TOLERANCE:
             raise self.lines.error(f"the probabilities of a T do not sum to 1: their logs are {words[4]}, {words[5]}")
-        self._add_leaf(words, variable, self._bernoulli_node(variable, log_p))
-
-    def _add_leaf(self, words: list[str], variable: int, node: int) -> None:
-        self.nodes.add(words[1], node)
-        self.checker.leaf(words[1], words[2], variable)
-        self.variables.add(variable)
-
-    def _literal_node(self, literal: int) -> int:
-        return self.build.var(variable_name(abs(literal)), complement=literal < 0)
+        self.add_leaf(words, variable, self._bernoulli_node(variable, log_p))
 
     def _bernoulli_node(self, variable: int, log_p: float) -> int:
         """p·x + (1 − p)·x̄"""
         if log_p == 0 or log_p == -math.inf:
-            return self._literal_node(variable if log_p == 0 else -variable)
-        literals = self._literal_node(variable), self._literal_node(-variable)
+            return self.nodes.literal(variable if log_p == 0 else -variable)
+        literals = self.nodes.literal(variable), self.nodes.literal(-variable)
         return self.build.weighted_sum((_exp(log_p), -math.expm1(log_p)), literals)
 
     def _decision(self, words: list[str]) -> None:
@@ -171,25 +137,17 @@ class _Reader:
             raise self.lines.error(f"log probability {shown(word)} is below {LEAST_LOG:g}: for zero, write -inf")
         return min(value, 0.0)
 
-    def _check(self, circuit: Circuit, last: int) -> None:
-        """Refuse a circuit that is not decomposable or not smooth, or whose last node lacks a variable of the file."""
-        refuse_overlap(circuit, self.nodes, self._node_of)
+    def _check(self, circuit: Circuit) -> None:
+        """Refuse a circuit that is not smooth, or whose last node lacks a variable of the file."""
         scopes = circuit.scopes
         if len(scopes.names) < len(circuit.variables):
             lost = next(name for name in circuit.variables if name not in set(scopes.names))
-            raise self.lines.error(f"the last node, the root, lacks the variable {lost}: is the file cut off?", last)
+            where = self.nodes.last_line
+            raise self.lines.error(f"the last node, the root, lacks the variable {lost}: is the file cut off?", where)
         uneven = find_uneven_sums(circuit)
         if len(uneven):
-            line = self.nodes.line_of(circuit.order[uneven[0]], self._node_of)
+            line = self.nodes.line_of(circuit.order[uneven[0]])
             raise self.lines.error("not a PSDD: the elements of this decision have different variables", line)
-
-    def _node_of(self, position: int) -> Node:
-        return self._all_nodes[position]
-
-    @cached_property
-    def _all_nodes(self) -> list[Node]:
-        """The nodes of all lines, for messages."""
-        return self.build.nodes()
 
 
 def _exp(log: float) -> Number:

@@ -20,28 +20,14 @@ import os
 from pathlib import Path
 
 from pgcc.collector import collector_paused
-from pgcc.formats.io import shown
-from pgcc.formats.logic import (
-    Lines,
-    Nodes,
-    conjunction,
-    decomposable,
-    disjunction,
-    literal_node,
-    smoothed,
-    variable_names,
-)
-from pgcc.formats.vtree import Given, Vtree, VtreeChecker, vtree_of
+from pgcc.formats.diagrams import DiagramReader
+from pgcc.formats.logic import smoothed, variable_names
+from pgcc.formats.vtree import Given, vtree_of
 from pgcc.formats.weights import Weights, literal_weights, weighted
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import ONE, ZERO, Node
 
 
-def read(
-    path: str | os.PathLike[str],
-    vtree: Given = None,
-    weights: Weights | None = None,
-) -> Circuit:
+def read(path: str | os.PathLike[str], vtree: Given = None, weights: Weights | None = None) -> Circuit:
     """The circuit in an `.sdd` file.
 
     Parameters
@@ -73,46 +59,25 @@ def read(
     """
     path = Path(path)
     with collector_paused():
-        reader = _Reader(path, vtree_of(path, vtree))
+        reader = _Reader(path, vtree_of(path, vtree), normalized=False)
         return weighted(reader.circuit(), literal_weights(weights))
 
 
-class _Reader:
-    def __init__(self, path: Path, vtree: Vtree | None):
-        self.lines = Lines(path)
-        self.nodes: Nodes[Node] = Nodes(self.lines)
-        self.checker = VtreeChecker(self.lines, vtree, normalized=False)
-        self.vtree = vtree
-        self.largest = 0
-
+class _Reader(DiagramReader):
     def circuit(self) -> Circuit:
-        header, body = self.lines.need_header("sdd", "sdd count")
-        claimed = self.lines.integer(header[1], "the count of nodes")
-        for words in body:
-            match words[0]:
-                case "F" | "T":
-                    self.lines.need_length(words, 2, f"{words[0]} id")
-                    self.nodes.add(words[1], ONE if words[0] == "T" else ZERO)
-                case "L":
-                    self._literal(words)
-                case "D":
-                    self._decision(words)
-                case other:
-                    raise self.lines.error(f"a line of an SDD starts with F, T, L or D, not {shown(other)}")
-        root = self.nodes.root(claimed)
-        numbers = range(1, self.largest + 1) if self.vtree is None else self.vtree.variable.values()
-        return smoothed(decomposable(Circuit(root, variable_names(numbers)), self.nodes))
+        readers = {"F": self._constant, "T": self._constant, "L": self.literal, "D": self._decision}
+        root = self.root("sdd", readers)
+        largest = max(self.variables, default=0)
+        numbers = range(1, largest + 1) if self.vtree is None else self.vtree.variable.values()
+        return smoothed(self.nodes.circuit(root, variable_names(numbers)))
 
-    def _literal(self, words: list[str]) -> None:
-        self.lines.need_length(words, 4, "L id vtree literal")
-        literal = self.lines.literal(words[3])
-        self.nodes.add(words[1], literal_node(literal))
-        self.checker.leaf(words[1], words[2], abs(literal))
-        self.largest = max(self.largest, abs(literal))
+    def _constant(self, words: list[str]) -> None:
+        self.lines.need_length(words, 2, f"{words[0]} id")
+        self.nodes.add(words[1], self.build.one if words[0] == "T" else self.build.zero)
 
     def _decision(self, words: list[str]) -> None:
         self.lines.need_elements(words, "prime sub")
         keys, nodes = self.nodes.get(words[4:])
-        elements = list(map(conjunction, zip(nodes[::2], nodes[1::2], strict=True)))
-        self.nodes.add(words[1], disjunction(elements, self.lines), decision=True)
+        elements = map(self.nodes.conjunction, zip(nodes[::2], nodes[1::2], strict=True))
+        self.nodes.add(words[1], self.nodes.disjunction(elements), decision=True)
         self.checker.decision(words[1], words[2], keys)

@@ -20,14 +20,14 @@ from __future__ import annotations
 
 import math
 import re
+from functools import partial
 from pathlib import Path
 
 from pgcc.formats.io import read_text, shown
-from pgcc.formats.networks import Evidence, Keep, compiled
+from pgcc.formats.networks import compiled
 from pgcc.formats.uai_writer import write
 from pgcc.formats.words import Words
 from pgcc.frontend.network import MOST_AXES, Network, Table, Tables
-from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domains
 from pgcc.ir.names import default_names
 
@@ -38,13 +38,8 @@ MOST_STATES = 10_000
 FREE_STATES = 1 << 16  # a file may have so many states, and one for each of its words, as variables need no tables
 
 
-def read(path: Path, keep: Keep = None, evidence: Evidence = None) -> Circuit:
-    """The probabilistic circuit of a `.uai` network, over x1, x2, …; see `compiled`."""
-    return compiled(path, read_network(path), keep, evidence)
-
-
 def read_network(path: Path) -> Network:
-    """The variables with their states, and the tables."""
+    """The variables x1, x2, … with their states, and the tables."""
     words = Words(path, re.sub(r"(?<!\S)#[^\n]*+", "", read_text(path)))
     kind = words.word("BAYES or MARKOV").upper()
     if kind not in KINDS:
@@ -62,6 +57,9 @@ def read_network(path: Path) -> Network:
         raise words.error("in a Bayesian network every variable has one table (a MARKOV network may have any)")
     with words.located():
         return Network.bayesian(domains, by_child)
+
+
+read = partial(compiled, read_network)
 
 
 def _read_variables(words: Words) -> Domains:

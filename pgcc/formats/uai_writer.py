@@ -17,10 +17,10 @@ from pgcc.exact.tape import Layouts, make_tape, run_tape
 from pgcc.formats.logic import over_literals
 from pgcc.frontend.network import Network
 from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import Op
 from pgcc.ir.numbers import exact, nearest_float
 from pgcc.ir.printer import describe
 from pgcc.ir.scopes import size
+from pgcc.passes.building import factors_of
 
 # Variables of one table, and entries of the tables of all nodes together.
 MOST_IN_TABLE, MOST_ENTRIES = 16, 1 << 22
@@ -60,21 +60,9 @@ def write(circuit: Circuit, file: BinaryIO) -> None:
 
 def _factors(circuit: Circuit) -> list[Table]:
     """The tables of the factors of the root; constants are in the first."""
-    constant, top, stack = exact(1), [], [len(circuit.order) - 1]
-    while stack:
-        i = stack.pop()
-        node, below = circuit.order[i], circuit._links[i]
-        if node.op is Op.CONST:
-            constant *= exact(node.value)
-        elif node.op is Op.PRODUCT:
-            stack += reversed(below)
-        elif node.op is Op.SUM and len(below) == 1:
-            constant *= exact(node.weights[0])
-            stack += below
-        else:
-            top.append(i)
+    constant, factors = factors_of(circuit.root)
     column = {name: i for i, name in enumerate(circuit.variables)}
-    first, *others = (_table(Circuit(circuit.order[i]), column) for i in top)
+    first, *others = (_table(Circuit(factor), column) for factor in factors)
     return [Table(first.scope, constant * first.entries), *others]
 
 

@@ -149,10 +149,9 @@ class VtreeChecker:
 
     def leaf(self, key: str, place: str, variable: int) -> None:
         """A node of one variable sits at the leaf of that variable."""
-        if self.vtree is None:
-            self.lines.integer(place, "the id of a vtree node")
-            return
         at = self._place(place)
+        if self.vtree is None:
+            return
         found = self.vtree.variable.get(at)
         if found != variable:
             what = "an inner node" if found is None else f"the leaf of variable {found}"
@@ -161,10 +160,9 @@ class VtreeChecker:
 
     def decision(self, key: str, place: str, children: list[int]) -> None:
         """The primes of a decision sit left of its vtree node, its subs right; children : prime, sub, prime, sub, …"""
-        if self.vtree is None:
-            self.lines.integer(place, "the id of a vtree node")
-            return
         at = self._place(place)
+        if self.vtree is None:
+            return
         if at not in self.vtree.children:
             raise self._misfit(f"a decision does not fit {self.vtree.path}: {at} is a leaf")
         left, right = self.vtree.children[at]
@@ -184,9 +182,8 @@ class VtreeChecker:
         return self.lines.error(message, line, advice="vtree=False reads the circuit without it")
 
     def _place(self, word: str) -> int:
-        assert self.vtree is not None
         at = self.lines.integer(word, "the id of a vtree node")
-        if at not in self.vtree.span:
+        if self.vtree is not None and at not in self.vtree.span:
             raise self._misfit(f"{self.vtree.path} has no node {at}")
         return at
 

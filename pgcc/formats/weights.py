@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +96,7 @@ def _read(path: Path) -> dict[int, Number]:
         try:
             literal, weight = words
             key, value = int(literal), _number(weight)
-        except ValueError:
+        except (ValueError, CircuitError):
             raise FormatError(f"{path}, line {number}: {shown(line.strip())} is not a literal and its weight") from None
         if not key or key in weights:
             raise FormatError(f"{path}, line {number}: literal {key} {'has two weights' if key else 'is no literal'}")
@@ -110,7 +109,4 @@ def _number(word: str) -> Number:
     _, _, exponent = word.lower().partition("e")
     if len(word) > MAX_CHARACTERS or "_" in word or (exponent and abs(int(exponent)) > MAX_EXPONENT):
         raise ValueError(word)
-    try:
-        return as_number(Fraction(word))
-    except ZeroDivisionError:
-        raise ValueError(word) from None
+    return as_number(word)

@@ -14,13 +14,13 @@ from __future__ import annotations
 import html
 import math
 import re
+from functools import partial
 from pathlib import Path
 
 from pgcc.formats.io import read_text, shown
-from pgcc.formats.networks import Draft, Evidence, Keep, compiled
+from pgcc.formats.networks import Draft, compiled, network_in
 from pgcc.formats.words import Words
 from pgcc.frontend.network import Network
-from pgcc.ir.circuit import Circuit
 
 WORD = re.compile(r"<[^<>]*+>|[^<>\s]++|[<>]")
 # Once one of these has begun, it matches whatever follows, so that no text is searched twice.
@@ -30,18 +30,20 @@ SKIPPED = re.compile(
 TAG = re.compile(r"<(/?\w+)[^<>]*?(/?)>")
 
 
-def read(path: Path, keep: Keep = None, evidence: Evidence = None) -> Circuit:
-    """The probabilistic circuit of an XMLBIF network; see `compiled`."""
-    return compiled(path, read_network(path), keep, evidence)
-
-
 def read_network(path: Path) -> Network:
     """The variables with their states, and the tables."""
     text = read_text(path)
     words = Words(path, SKIPPED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text), WORD)
     if "<!ENTITY" in text:
         raise words.error("entities of one's own are not read")
-    draft, definitions = Draft(words), []
+    return network_in(words, _read)
+
+
+read = partial(compiled, read_network)
+
+
+def _read(words: Words, draft: Draft) -> None:
+    definitions = []
     while words.next < len(words.words):
         tag = _tag(words, words.word("the end of the network"))
         if tag == "VARIABLE":
@@ -65,7 +67,6 @@ def read_network(path: Path) -> Network:
         if len(given) != math.prod(shape):
             raise words.error(f"the table of {name!r} has {len(given)} entries and needs {math.prod(shape)}")
         draft.add_table(name, scope, numbers.reshape(shape))
-    return draft.finished()
 
 
 def _tag(words: Words, word: str) -> str:

@@ -125,9 +125,9 @@ def bayesian_network(
 
 def _network(G: Any, cpt: str, states: Mapping[str, Any]) -> Network:
     if hasattr(G, "get_cpds"):
-        return _from_pgmpy(G)
+        return _from_nodes(_in_pgmpy(G))
     if hasattr(G, "cpt") and hasattr(G, "variable"):
-        return _from_pyagrum(G)
+        return _from_nodes(_in_pyagrum(G))
     nodes = _in_dict(G) if isinstance(G, Mapping) else _in_graph(G, cpt)
     for name, listed in states.items():
         if name not in nodes:
@@ -136,50 +136,45 @@ def _network(G: Any, cpt: str, states: Mapping[str, Any]) -> Network:
     return _from_nodes(nodes)
 
 
-# -- networks of other libraries ---------------------------------------------------------------------------------------
-
-
-def _from_pgmpy(model: Any) -> Network:
-    """Its tables have their variable first, and may list the states of a parent in an order of their own."""
-    cpds = {str(cpd.variable): cpd for cpd in model.get_cpds()}
-    for node in model.nodes():
-        if str(node) not in cpds:
-            raise CircuitError(f"variable {str(node)!r} has no table of probabilities")
-    domains = Domains.of({name: (cpd := cpds[name]).state_names[cpd.variable] for name in map(str, model.nodes())})
-    make, tables = Tables(domains), {}
-    for name, cpd in cpds.items():
-        table = np.moveaxis(np.asarray(as_array(cpd.values, f"the table of {name!r}"), float), 0, -1)
-        parents = list(cpd.variables)[1:]
-        for axis, parent in enumerate(parents):
-            own = Domain.of(str(parent), cpd.state_names[parent])
-            table = table.take([own.number(s, f"a parent of {name!r}") for s in domains[str(parent)].states], axis)
-        tables[name] = make.conditional(make.scope(name, list(map(str, parents))), table)
-    return Network.bayesian(domains, tables)
-
-
-def _from_pyagrum(model: Any) -> Network:
-    """Its tables name their variable first, and the axes of their arrays are the other way round."""
-    variables = [model.variable(node) for node in model.nodes()]
-    domains = Domains.of({variable.name(): variable.labels() for variable in variables})
-    make, tables = Tables(domains), {}
-    for name in domains:
-        table = model.cpt(name)
-        _, *parents = table.names
-        axes = (*reversed(range(len(parents))), len(parents))
-        array = np.asarray(table.toarray(), float).transpose(axes)
-        tables[name] = make.conditional(make.scope(name, parents), array)
-    return Network.bayesian(domains, tables)
-
-
-# -- graphs and dicts --------------------------------------------------------------------------------------------------
-
-
 class _Node(NamedTuple):
     """What was given for a variable: `states` are None if its table has to say them."""
 
     parents: list[str]
     given: Any
     states: list | None = None
+
+
+# -- networks of other libraries ---------------------------------------------------------------------------------------
+
+
+def _in_pgmpy(model: Any) -> dict[str, _Node]:
+    """Its tables have their variable first, and may list the states of a parent in an order of their own."""
+    cpds = {cpd.variable: cpd for cpd in model.get_cpds()}
+    nodes = {}
+    for node in model.nodes():
+        if node not in cpds:
+            raise CircuitError(f"variable {str(node)!r} has no table of probabilities")
+        _, *parents = cpds[node].variables
+        table = np.moveaxis(np.asarray(as_array(cpds[node].values, f"the table of {str(node)!r}"), float), 0, -1)
+        for axis, parent in enumerate(parents):
+            own, listed = (Domain.of(str(parent), cpds[at].state_names[parent]) for at in (node, parent))
+            table = table.take([own.number(s, f"a parent of {str(node)!r}") for s in listed.states], axis)
+        nodes[str(node)] = _Node(list(map(str, parents)), table, cpds[node].state_names[node])
+    return nodes
+
+
+def _in_pyagrum(model: Any) -> dict[str, _Node]:
+    """Its tables name their variable first, and the axes of their arrays are the other way round."""
+    nodes = {}
+    for variable in map(model.variable, model.nodes()):
+        table = model.cpt(variable.name())
+        _, *parents = table.names
+        array = np.moveaxis(np.asarray(table.toarray(), float).T, 0, -1)
+        nodes[variable.name()] = _Node(parents, array, list(variable.labels()))
+    return nodes
+
+
+# -- graphs and dicts --------------------------------------------------------------------------------------------------
 
 
 def _in_dict(given: Mapping[str, Any]) -> dict[str, _Node]:
@@ -266,6 +261,8 @@ def _table(node: _Node, name: str, own: Domain, above: Sequence[Domain]) -> np.n
         raise CircuitError(f"the node {name!r} has no table of probabilities")
     if math.prod(shape) > MOST_ROWS:
         raise CircuitError(f"the node {name!r} has {k} parents: a table of {math.prod(shape):,} rows is too large")
+    if isinstance(given, np.ndarray) and given.dtype == float and given.shape == (*shape, len(own.states)):
+        return given
     if isinstance(given, Mapping):
         rows = _rows_by_key(node, name, above)
     else:

@@ -17,12 +17,12 @@ from pgcc.errors import CircuitError, SemanticsError, brief, plural
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import joined, kept_columns
 from pgcc.ir.interpret import evaluate
-from pgcc.ir.node import ONE, Node, Op, is_size, var
+from pgcc.ir.node import ONE, Node, is_size, var
 from pgcc.ir.numbers import Number, as_number, nearest_float, one_minus
-from pgcc.ir.operands import check_circuit, check_disjoint, need_sequence, new_names
+from pgcc.ir.operands import check_circuit, check_disjoint, need_sequence, new_names, nonnegative
 from pgcc.ir.scopes import members
 from pgcc.ir.spelling import display_text
-from pgcc.passes.building import product_of, sum_of
+from pgcc.passes.building import factors_of, product_of, sum_of
 from pgcc.passes.compose import add, refuse_states
 from pgcc.passes.total import TOLERANCE, is_one, positive_total, quotient
 
@@ -102,7 +102,7 @@ def _normalized(share: Number, part: Circuit, what: str, normalize: bool) -> Num
 
 
 def _weights(weights: Sequence[Any], count: int) -> list[Number]:
-    shares = [_share(w, i) for i, w in enumerate(weights)]
+    shares = [nonnegative(weight, f"weight {i} of the mixture") for i, weight in enumerate(weights)]
     if len(shares) != count:
         raise CircuitError(f"a mixture of {plural(count, 'circuit')} needs as many weights, not {len(shares)}")
     added = sum((Fraction(share) for share in shares), Fraction(0))
@@ -111,16 +111,6 @@ def _weights(weights: Sequence[Any], count: int) -> list[Number]:
         shown = nearest_float(added) if floats else as_number(added)
         raise CircuitError(f"the weights of a mixture add up to {display_text(shown)}, not to 1")
     return shares
-
-
-def _share(value: Any, i: int) -> Number:
-    try:
-        number = as_number(value)
-    except CircuitError:
-        number = -1
-    if number < 0:
-        raise CircuitError(f"weight {i} of the mixture is {brief(value)}: weights are numbers that are not negative")
-    return number
 
 
 def product(circuits: Iterable[Circuit]) -> Circuit:
@@ -256,7 +246,7 @@ class _Split:
 
 def _split(circuit: Circuit, shared: Iterable[str]) -> _Split:
     wanted = set(shared)
-    scale, factors = _factors(circuit)
+    scale, factors = factors_of(circuit.root)
     kept: list[Node] = []
     alone = {name: Fraction(0) for name in circuit.variables if name in wanted and name not in circuit._used}
     for factor in factors:
@@ -270,22 +260,6 @@ def _split(circuit: Circuit, shared: Iterable[str]) -> _Split:
         alone[name], scale = 1 - zero / one, scale * one
     rest = kept_columns([v for v in circuit.variables if v not in alone], circuit.variables)
     return _Split(Circuit(product_of(kept), rest), scale, alone)
-
-
-def _factors(circuit: Circuit) -> tuple[Fraction, list[Node]]:
-    """The root as a product of a number and nodes, with nested products and constant multiples flattened."""
-    scale, found = Fraction(1), []
-    stack = [circuit.root]
-    while stack:
-        node = stack.pop()
-        if node.op is Op.PRODUCT:
-            stack.extend(reversed(node.children))
-        elif node.op is Op.SUM and len(node.children) == 1:
-            scale *= Fraction(node.weights[0])
-            stack.append(node.children[0])
-        else:
-            found.append(node)
-    return scale, found
 
 
 def _only_variable(factor: Node) -> str | None:

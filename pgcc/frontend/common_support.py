@@ -84,9 +84,8 @@ def is_deterministic(circuit: Circuit) -> bool:
     with collector_paused():
         search = CommonSupport(circuit)
         is_settled = search.below_complete_ones()
-    return all(
-        is_settled[i] or search.excludes(i) for i in reversed(left)
-    )  # the largest first: others are parts of them
+    # The largest first: others are parts of them.
+    return all(is_settled[i] or search.excludes(i) for i in reversed(left))
 
 
 def undecided_sums(flat: Flat, domains: Domains | None, among: set[str] | None = None) -> np.ndarray:
@@ -139,12 +138,9 @@ class CommonSupport:
     def __init__(self, circuit: Circuit, complete: bool = False):
         self.circuit, self.complete = circuit, complete
         flat, live = circuit._flat, _live(circuit._flat)
-        start, child = (
-            starts(np.bincount(flat.parent[live], minlength=len(flat.op))).tolist(),
-            flat.child[live].tolist(),
-        )
+        child, ends = flat.child[live].tolist(), starts(np.bincount(flat.parent[live], minlength=len(flat.op)))
         self.op = flat.op.tolist()
-        self.below = [child[first:last] for first, last in pairwise(start)]
+        self.below = [child[first:last] for first, last in pairwise(ends.tolist())]
         self._scope_of, self._scope_bits = circuit.scopes.of, list(map(as_bits, circuit.scopes.distinct))
         # By a count, the sets with it that were shown to exclude one another; and the sets that were not.
         self.apart: dict[int, list[frozenset[int]]] = {}

@@ -28,7 +28,7 @@ from pgcc.frontend.kernel import NamedKernel, read_kernel
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.matrix import Matrix
 from pgcc.ir.node import ONE, det, var
-from pgcc.ir.numbers import Number, nearest_float, one_minus
+from pgcc.ir.numbers import nearest_float, one_minus
 from pgcc.linalg import eigh, eigvalsh, surely_definite
 
 # These tolerances are relative to the largest eigenvalue, or to the size of the numbers being compared.
@@ -200,16 +200,15 @@ def _circuit(kernel: NamedKernel, M0: Any, U: Any, V: Any) -> Circuit:
     return Circuit(det(M0, U, Matrix(V, note=kernel.note), [var(name) for name in kernel.items]), kernel.items)
 
 
-def identity_minus(K: np.ndarray) -> np.ndarray | list[list[Number]]:
+def identity_minus(K: np.ndarray) -> np.ndarray:
     """I − K without rounding: 1 − K_ii is a fraction if no double equals it."""
     rounded = np.eye(len(K), dtype=K.dtype) - K
     left = [one_minus(x) for x in np.diag(K).tolist()]
     if all(type(x) is float for x in left):
         return rounded
-    rows: list[list[Number]] = rounded.tolist()
-    for i, exact in enumerate(left):
-        rows[i][i] = exact
-    return rows
+    exact = rounded.astype(object)
+    exact[np.diag_indices(len(K))] = np.array(left, object)
+    return exact
 
 
 # -- symmetric kernels ---------------------------------------------------------------------------------------
@@ -226,27 +225,26 @@ def _symmetrized(kernel: NamedKernel) -> NamedKernel:
     excess = difference - max(ASYMMETRY, 8 * kernel.rounding) * scale
     i, j = (int(x) for x in np.unravel_index(np.argmax(excess), A.shape))
     if excess[i, j] > 0:
-        a, b = kernel.entry(i, j), kernel.entry(j, i)
-        raise CircuitError(
-            f"the kernel {kernel.what} is not symmetric: {a} is {A[i, j]:.6g}, but {b} is {A[j, i]:.6g}, a difference "
-            f"of {difference[i, j]:.3g}",
-            advice="symmetric=False allows kernels that are not",
-        )
+        told = f"is {A[i, j]:.6g}, but {kernel.entry(j, i)} is {A[j, i]:.6g}, a difference of {difference[i, j]:.3g}"
+        raise _not_symmetric(kernel, i, j, told)
     if kernel.rows is not None:  # exact numbers, which have no rounding errors
         for i, j in np.argwhere(np.tril(kernel.rows != kernel.rows.T)).tolist():
-            a, b = kernel.entry(i, j), kernel.entry(j, i)
             gap = nearest_float(Fraction(kernel.rows[i, j]) - Fraction(kernel.rows[j, i]))
-            raise CircuitError(
-                f"the kernel {kernel.what} is not symmetric: {a} and {b} are exact numbers that differ by "
-                f"{abs(gap):.3g}",
-                advice="symmetric=False allows kernels that are not",
-            )
+            told = f"and {kernel.entry(j, i)} are exact numbers that differ by {abs(gap):.3g}"
+            raise _not_symmetric(kernel, i, j, told)
         return kernel
     change = (
         f"the kernel {kernel.what} is not symmetric: entries of its two triangles differ by up to "
         f"{difference.max():.2g}, and their means are taken (a kernel that is declared nonsymmetric keeps them)"
     )
     return kernel.replaced(np.where(A == A.T, A, A / 2 + A.T / 2)).noted(change)
+
+
+def _not_symmetric(kernel: NamedKernel, i: int, j: int, told: str) -> CircuitError:
+    return CircuitError(
+        f"the kernel {kernel.what} is not symmetric: {kernel.entry(i, j)} {told}",
+        advice="symmetric=False allows kernels that are not",
+    )
 
 
 def _symmetric_l(kernel: NamedKernel, nearest: bool, rank: int | str | None) -> Circuit:
@@ -358,8 +356,7 @@ def _is_proved_marginal(K: np.ndarray) -> bool:
     if not ((diagonal >= 0.0) & (diagonal <= 1.0)).all():
         return False
     some = K[np.ix_(others, others)]
-    left = identity_minus(some)
-    return is_definite(some.tolist()) and is_definite(left.tolist() if isinstance(left, np.ndarray) else left)
+    return is_definite(some.tolist()) and is_definite(identity_minus(some).tolist())
 
 
 def _spectrum_of_marginals(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

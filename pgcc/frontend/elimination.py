@@ -45,7 +45,7 @@ _SAFE = 2.0**-500  # numbers in front of nodes are not gathered below it
 
 
 @dataclass(frozen=True, eq=False)
-class Factor:
+class Table:
     """A table over some variables: `table[x_0, x_1, …]` is its entry at those states of `scope`.
 
     Attributes
@@ -54,15 +54,23 @@ class Factor:
         Different variables, by index.
     table : array
         Finite numbers ≥ 0, with an axis for every variable of the scope, as long as it has states.
+    is_conditional : bool
+        Whether it is Pr(x | parents), where x is the last variable of the scope.
     """
 
     scope: tuple[int, ...]
     table: np.ndarray
+    is_conditional: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Table) or (self.scope, self.is_conditional) != (other.scope, other.is_conditional):
+            return False
+        return np.array_equal(self.table, other.table)
 
 
 def eliminate(
     domains: Domains,
-    factors: Sequence[Factor | Relation],
+    factors: Sequence[Table | Relation],
     keep: Iterable[str] | None = None,
     evidence: Mapping[str, Any] | None = None,
 ) -> Circuit:
@@ -72,7 +80,7 @@ def eliminate(
     ----------
     domains : Domains
         The variables with their states; tables refer to them by their index.
-    factors : sequence of Factor or Relation
+    factors : sequence of Table or Relation
         The tables, or their entries that are not 0.
     keep : iterable of str, optional
         The variables of the circuit; the others are summed out as numbers. By default, all are kept.
@@ -93,8 +101,8 @@ def eliminate(
     Examples
     --------
     >>> import numpy as np
-    >>> rain = Factor((0,), np.array([0.75, 0.25]))
-    >>> wet = Factor((0, 1), np.array([[0.875, 0.125], [0.25, 0.75]]))
+    >>> rain = Table((0,), np.array([0.75, 0.25]))
+    >>> wet = Table((0, 1), np.array([[0.875, 0.125], [0.25, 0.75]]))
     >>> domains = Domains.plain(["rain", "wet"])
     >>> print(eliminate(domains, [rain, wet], keep=["wet"]))
     0.71875*~wet + 0.28125*wet
@@ -140,7 +148,7 @@ def _restricted(domain: Domain, states: Sequence[int]) -> Domain:
     return Domain(tuple(domain.states[i] for i in states), tuple(domain.columns[i] for i in states))
 
 
-def _sliced(factor: Factor | Relation, allowed: Sequence[Sequence[int]], free: Collection[int]) -> Relation:
+def _sliced(factor: Table | Relation, allowed: Sequence[Sequence[int]], free: Collection[int]) -> Relation:
     """The live part of a table where all variables are in states that are allowed; those not free have no axis."""
     whole = factor if isinstance(factor, Relation) else from_table(factor.scope, np.asarray(factor.table, float))
     live = np.ones(len(whole.weights), bool)

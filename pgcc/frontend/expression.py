@@ -208,9 +208,6 @@ class _Parser:
         self.defining = name
         self.state = DEFINED
 
-    def begin_value(self, word: str) -> None:
-        self.state = OPERAND
-
     def end_text(self, word: str) -> None:
         if self.open:
             raise self.unexpected("end", word)
@@ -249,23 +246,14 @@ class _Parser:
         self.variables[name] = self.at
         self.state = LISTED
 
-    def next_variable(self, word: str) -> None:
-        self.state = LISTING
-
-    def end_listing(self, word: str) -> None:
-        self.state = START
-
     # -- states -----------------------------------------------------------------------------------
 
     def begin_states(self, word: str) -> None:
         self.states, self.asked = [], ""
         self.state = STATE
 
-    def begin_state(self, word: str) -> None:
-        self.state = STATE
-
     def name_of_state(self, word: str) -> None:
-        self.label(ESCAPE.sub(r"\1", word[1:-1]) if word.startswith('"') else _TRUTH.get(word, word))
+        self.label(_TRUTH.get(word, _unquoted(word)))
 
     def signed_state(self, word: str) -> None:
         self.minus = word == "-"
@@ -291,9 +279,6 @@ class _Parser:
         """Ignore the end of a line between braces."""
         if self.asked:
             raise self.unexpected("newline", word)
-
-    def begin_column(self, word: str) -> None:
-        self.state = COLUMN
 
     def column(self, word: str) -> None:
         self.states[-1][1] = self.checked_name(word)
@@ -353,7 +338,7 @@ class _Parser:
         return value
 
     def checked_name(self, word: str) -> str:
-        name = ESCAPE.sub(r"\1", word[1:-1]) if word.startswith('"') else word
+        name = _unquoted(word)
         if len(name) > MAX_NAME:
             raise self.error(f"the name has {len(name):,} characters: at most {MAX_NAME:,} are allowed")
         if word in KEYWORDS:
@@ -466,7 +451,7 @@ class _Parser:
 
     def begin_named(self, word: str) -> None:
         """A name before '=': a variable with states, or a named argument of a det; else the '=' is a mistake."""
-        if (name := ESCAPE.sub(r"\1", word.strip('"'))) in self.domains:
+        if (name := _unquoted(word)) in self.domains:
             self.expression.at, self.asked, self.state = self.at, name, STATE_OF
             return
         opened = self.open[-1] if self.open else None
@@ -576,6 +561,10 @@ _USAGE = {
 }
 
 
+def _unquoted(word: str) -> str:
+    return ESCAPE.sub(r"\1", word[1:-1]) if word.startswith('"') else word
+
+
 def _shown(name: str) -> str:
     return repr(name if len(name) <= 60 else name[:60] + "…")
 
@@ -649,6 +638,10 @@ def _first(action: _Action) -> _Action:
     return begin
 
 
+def _goto(state: _State) -> _Action:
+    return lambda parser, word: setattr(parser, "state", state)
+
+
 OPERAND = _State(
     "a number, a name or '('",
     {
@@ -676,9 +669,8 @@ START = _State(
         "variables": _Parser.begin_listing,
     },
 )
-EQUALS = _State("'='", {"equals": _Parser.begin_value})
-DEFINED = _State("'='", {"equals": _Parser.begin_value, "states": _Parser.begin_states})
-STATE_OF = _State("'='", {"equals": _Parser.begin_state})
+EQUALS = _State("'='", {"equals": _goto(OPERAND)})
+DEFINED = _State("'='", {"equals": _goto(OPERAND), "states": _Parser.begin_states})
 _STATES: dict[str, _Action] = {
     "name": _Parser.name_of_state,
     "quoted": _Parser.name_of_state,
@@ -686,14 +678,11 @@ _STATES: dict[str, _Action] = {
 }
 _STATES |= {"sign": _Parser.signed_state, "newline": _Parser.continue_states}
 STATE = _State("a state: a name or a number", _STATES)
+STATE_OF = _State("'='", {"equals": _goto(STATE)})
 SIGNED = _State("a number", {"number": _Parser.number_of_state})
-_BETWEEN_STATES: dict[str, _Action] = {
-    "comma": _Parser.begin_state,
-    "colon": _Parser.begin_column,
-    "brace": _Parser.end_states,
-}
-STATED = _State("',' or '}'", _BETWEEN_STATES | {"newline": _Parser.continue_states})
 COLUMN = _State("the name of a variable", {"name": _Parser.column, "quoted": _Parser.column})
+_BETWEEN_STATES: dict[str, _Action] = {"comma": _goto(STATE), "colon": _goto(COLUMN), "brace": _Parser.end_states}
+STATED = _State("',' or '}'", _BETWEEN_STATES | {"newline": _Parser.continue_states})
 OPERATOR = _State(
     "an operator",
     {
@@ -718,8 +707,5 @@ ITEM = _State(
 )
 COMPLEMENT = _State("the name of a variable", {"name": _Parser.complement, "quoted": _Parser.complement})
 LISTING = _State("the name of a variable", {"name": _Parser.list_variable, "quoted": _Parser.list_variable})
-LISTED_ALL = _State("the end of the line", {"newline": _Parser.end_listing, "end": _Parser.end_listing})
-LISTED = _State(
-    "','",
-    {"comma": _Parser.next_variable, "newline": _Parser.end_listing, "end": _Parser.end_listing},
-)
+LISTED_ALL = _State("the end of the line", {"newline": _goto(START), "end": _goto(START)})
+LISTED = _State("','", {"comma": _goto(LISTING), "newline": _goto(START), "end": _goto(START)})

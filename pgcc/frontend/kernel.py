@@ -82,13 +82,19 @@ def _frame_names(what: str, frame: Any) -> list[str] | None:
     counted = rows == [str(i) for i in range(len(rows))]  # rows without names
     if what == "factor":
         return None if counted else rows
-    if not counted and rows != columns and len(rows) == len(columns):
-        i = next(i for i, (a, b) in enumerate(zip(rows, columns, strict=True)) if a != b)
-        raise CircuitError(
-            f"row {i} of the DataFrame {what} is called {rows[i]!r}, but column {i} is {columns[i]!r}: rows and "
-            "columns are the same items in the same order"
-        )
+    if not counted and len(rows) == len(columns):
+        check_labels(f"the DataFrame {what}", rows, columns, "items")
     return columns if len(rows) == len(columns) else None
+
+
+def check_labels(what: str, rows: list, columns: list, members: str) -> None:
+    """Refuse a square DataFrame whose rows have other labels than its columns."""
+    for i, (row, column) in enumerate(zip(rows, columns, strict=True)):
+        if row != column:
+            raise CircuitError(
+                f"row {i} of {what} is called {row!r}, but column {i} is {column!r}: rows and columns are the same "
+                f"{members} in the same order"
+            )
 
 
 def _nested(what: str, matrix: Any) -> np.ndarray:

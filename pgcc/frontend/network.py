@@ -18,7 +18,7 @@ import numpy as np
 
 from pgcc.arrays import need_pandas
 from pgcc.errors import CircuitError, EvidenceError, brief, plural
-from pgcc.frontend.elimination import Factor, WidthError, eliminate
+from pgcc.frontend.elimination import Table, WidthError, eliminate
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domains
 from pgcc.ir.names import hint
@@ -31,20 +31,7 @@ MOST_AXES = 32  # an array of numpy has no more
 _SHOWN = 8  # tables in the repr
 
 
-@dataclass(frozen=True, eq=False)
-class Table(Factor):
-    """A table of a network.
-
-    Attributes
-    ----------
-    is_conditional : bool
-        Whether it is Pr(x | parents), where x is the last variable of the scope.
-    """
-
-    is_conditional: bool = False
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, repr=False)
 class Network:
     """A Bayesian or Markov network, and what was asked of it when its circuit was compiled.
 
@@ -61,9 +48,9 @@ class Network:
     """
 
     domains: Domains
-    tables: tuple[Table, ...]
+    tables: tuple[Table, ...] = field(hash=False)
     keep: tuple[str, ...] | None = None
-    evidence: Mapping[str, frozenset] = field(default_factory=dict)
+    evidence: Mapping[str, frozenset] = field(default_factory=dict, hash=False)
 
     @staticmethod
     def bayesian(domains: Domains, tables: Mapping[str, Table]) -> Network:
@@ -85,15 +72,6 @@ class Network:
     def is_whole(self) -> bool:
         """Whether the circuit is over all variables, and none was observed."""
         return self.keep is None and not self.evidence
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Network):
-            return NotImplemented
-        same = (self.domains, self.keep, self.evidence) == (other.domains, other.keep, other.evidence)
-        return same and len(self.tables) == len(other.tables) and all(map(_same, self.tables, other.tables))
-
-    def __hash__(self) -> int:
-        return hash((self.domains, self.keep))
 
     def __repr__(self) -> str:
         kind = "Bayesian" if self.is_bayesian else "Markov"
@@ -225,11 +203,6 @@ class Network:
         return replace(self, domains=self.domains.renamed(names), keep=kept, evidence=evidence)
 
 
-def _same(one: Table, other: Table) -> bool:
-    alike = (one.scope, one.is_conditional) == (other.scope, other.is_conditional)
-    return alike and np.array_equal(one.table, other.table)
-
-
 def check_acyclic(parents: Mapping[Any, Iterable[Any]]) -> None:
     """Refuse a cycle, by its names."""
     try:
@@ -272,11 +245,8 @@ class Tables:
         return tuple(len(self.items[v][1].states) for v in scope)
 
     def conditional(self, scope: tuple[int, ...], given: Any) -> Table:
-        """The table Pr(x | parents) of the last variable of a scope, once its numbers are checked."""
+        """Pr(x | parents) for the last variable of a scope, of the right shape, once its numbers are checked."""
         table, (name, domain) = np.asarray(given, float), self.items[scope[-1]]
-        if table.shape != self.shape(scope):
-            shape = f"the shape {table.shape}; with its parents it needs {self.shape(scope)}"
-            raise CircuitError(f"the table of {name!r} has {shape}")
         if not (table >= 0).all():
             raise CircuitError(f"the table of {name!r} has entries that are no probabilities, such as {table.min()}")
         sums = table.sum(axis=-1, keepdims=True)

@@ -10,7 +10,7 @@ Weights are multiplied into one of the two vectors. No square roots are taken, s
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -215,41 +215,27 @@ def arborescence(
 # -- the determinant -----------------------------------------------------------------------------------------
 
 Column = list[tuple[Hashable, Number]]  # the entries that are not 0, by node
-Entries = np.ndarray | list[list[Number]]  # of a matrix: an array of doubles, or rows of exact numbers
 
 
-def _incidence(graph: WeightedGraph, kept: Mapping[Hashable, int], weighted: bool = False) -> Entries:
+def _incidence(graph: WeightedGraph, kept: Mapping[Hashable, int], weighted: bool = False) -> np.ndarray:
     """A column e_u − e_v, or w·(e_u − e_v), for every edge."""
     sized = [(edge, edge.weight if weighted else 1) for edge in graph.edges]
     return _columns(graph, kept, [[(edge.tail, w), (edge.head, -w)] for edge, w in sized])
 
 
-def _columns(graph: WeightedGraph, kept: Mapping[Hashable, int], columns: Sequence[Column]) -> Entries:
+def _columns(graph: WeightedGraph, kept: Mapping[Hashable, int], columns: Sequence[Column]) -> np.ndarray:
     check_size(len(kept), len(columns), "the incidence matrix of the graph")
-    if graph.is_float:
-        array = np.zeros((len(kept), len(columns)))
-        for j, node, value in _entries(kept, columns):
-            array[node, j] = value
-        return array
-    rows: list[list[Number]] = [[0] * len(columns) for _ in kept]
-    for j, node, value in _entries(kept, columns):
-        rows[node][j] = value
-    return rows
-
-
-def _entries(kept: Mapping[Hashable, int], columns: Sequence[Column]) -> Iterator[tuple[int, int, Number]]:
+    array = np.zeros((len(kept), len(columns)), np.float64 if graph.is_float else object)
     for j, column in enumerate(columns):
         for node, value in column:
             if node in kept:
-                yield j, kept[node], value
+                array[kept[node], j] = value
+    return array
 
 
-def _circuit(graph: WeightedGraph, diagonal: Sequence[Number], U: Any, V: Any) -> Circuit:
+def _circuit(graph: WeightedGraph, diagonal: Sequence[Number], U: np.ndarray, V: np.ndarray) -> Circuit:
     check_size(len(diagonal), len(diagonal), "the matrix of the graph")
-    M0: Any
-    if graph.is_float and all(is_double(x) for x in diagonal):
-        M0 = np.diag(np.array(diagonal, dtype=np.float64))
-    else:
-        M0 = [[x if i == j else 0 for j in range(len(diagonal))] for i, x in enumerate(diagonal)]
+    is_float = graph.is_float and all(map(is_double, diagonal))
+    M0 = np.diag(np.array(diagonal, np.float64 if is_float else object))
     labels = [edge.label for edge in graph.edges]
     return Circuit(det(M0, U, V, [var(label) for label in labels]), labels)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError
+from pgcc.exact.balls import fraction
 from pgcc.exact.bounded import interpolation_weights
+from pgcc.exact.pencil import RATIONALS, Determinant, Layout
 from pgcc.frontend.term_arithmetic import TermArithmetic
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.interpret import bordered
@@ -267,24 +269,12 @@ def _expanded(node: Node, at: dict[Node, sympy.Expr]) -> sympy.Expr:
     """Σ_T c_T · Π_{i∈T} f_i · Π_{i∉T} y_i, c_T the determinant where f is 1 in T and 0 outside, y the reverse."""
     import sympy
 
-    terms = []
+    determinant, terms = Determinant(Layout(node), RATIONALS), []
     for chosen in itertools.product((0, 1), repeat=len(node.inside)):
-        if node.size is not None and sum(itertools.compress(chosen, node.counted)) != node.size:
-            continue
-        coefficient = _coefficient(node, chosen)
+        coefficient = determinant.at(*([RATIONALS.lift(int(c == x)) for c in chosen] for x in (1, 0)))
         picked = [(y, f)[c] for f, y, c in zip(node.inside, node.outside, chosen, strict=True)]
-        terms.append(sympy.Mul(coefficient, *(at[child] for child in picked)))
+        terms.append(sympy.Mul(_rational(fraction(coefficient)), *(at[child] for child in picked)))
     return sympy.Add(*terms)
-
-
-def _coefficient(node: Node, chosen: Sequence[int]) -> sympy.Rational:
-    import sympy
-    from sympy.polys.matrices import DomainMatrix
-
-    outside = [sympy.QQ(1 - x) for x in chosen]
-    rows = bordered(node, list(map(sympy.QQ, chosen)), outside, lambda x: sympy.QQ(x.numerator, x.denominator))
-    value = DomainMatrix(rows, (len(rows), len(rows)), sympy.QQ).det() if rows else sympy.QQ(1)
-    return sympy.QQ.to_sympy(value)
 
 
 def _small_matrix(node: Node, f: list[sympy.Expr]) -> list[list[sympy.Expr]]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from pgcc.arrays import as_array, is_frame, is_pandas, is_sparse
 from pgcc.errors import CircuitError, brief
+from pgcc.frontend.kernel import check_labels
 from pgcc.ir.numbers import Number, as_number, nearest_float
 from pgcc.ir.operands import need_sequence
 
@@ -145,13 +146,7 @@ def _nonzero(matrix: Any) -> tuple[list[int], list[int], list]:
 def _frame_nodes(frame: Any) -> list:
     """The nodes of a DataFrame: the labels of its columns, which must also be those of its rows."""
     columns = list(frame.columns)
-    rows = list(frame.index) if is_pandas(frame) else columns
-    if rows != columns:
-        i = next(i for i, (a, b) in enumerate(zip(rows, columns, strict=True)) if a != b)
-        raise CircuitError(
-            f"row {i} of the adjacency matrix is called {rows[i]!r}, but column {i} is {columns[i]!r}: rows and "
-            "columns are the same nodes in the same order"
-        )
+    check_labels("the adjacency matrix", list(frame.index) if is_pandas(frame) else columns, columns, "nodes")
     return columns
 
 

@@ -13,7 +13,7 @@ import pgcc
 from pgcc import compiler
 from pgcc.compiler import LARGE_VALUES, VALUES, Compiled, climb
 from pgcc.data.evidence import Evidence
-from pgcc.frontend.elimination import Factor, eliminate
+from pgcc.frontend.elimination import Table, eliminate
 from pgcc.ir.domains import Domains
 from pgcc.kernels.policy import tier
 from pgcc.queries.probability import probabilities
@@ -42,7 +42,7 @@ def walked(compiled: Compiled, rows: np.ndarray) -> Values:
 
 @settings(deadline=None)
 @given(networks())
-def test_complete_rows_are_products_of_the_tables(network: tuple[Domains, list[Factor]]) -> None:
+def test_complete_rows_are_products_of_the_tables(network: tuple[Domains, list[Table]]) -> None:
     domains, factors = network
     if not domains.columns:
         return
@@ -56,7 +56,7 @@ def test_networks_have_a_walk_down() -> None:
     rng = np.random.default_rng(0)
     domains = Domains.of({f"v{i}": range(2 + i % 3) for i in range(6)})
     sizes = [len(domain.states) for domain in domains.values()]
-    factors = [Factor((i, j), rng.random((sizes[i], sizes[j]))) for i in range(6) for j in range(i)]
+    factors = [Table((i, j), rng.random((sizes[i], sizes[j]))) for i in range(6) for j in range(i)]
     compiled = Compiled(eliminate(domains, factors))
     assert np.isfinite(walked(compiled, complete_rows(domains)).bound).all()
 
@@ -78,7 +78,7 @@ def test_large_circuits_walk_and_small_shares_of_rows_climb(monkeypatch: pytest.
     monkeypatch.setattr(compiler, "_LARGE", 0)
     rng = np.random.default_rng(1)
     domains = Domains.of({"a": range(3), "b": range(2), "c": range(4)})
-    factors = [Factor((0,), rng.random(3)), Factor((0, 1), rng.random((3, 2))), Factor((1, 2), rng.random((2, 4)))]
+    factors = [Table((0,), rng.random(3)), Table((0, 1), rng.random((3, 2))), Table((1, 2), rng.random((2, 4)))]
     factors[1].table[1, 0] = 0
     circuit = eliminate(domains, factors)
     model, rows = pgcc.compile(circuit), complete_rows(domains)
@@ -98,8 +98,8 @@ def test_values_may_leave_the_range_of_doubles() -> None:
     domains = Domains.of({f"v{i}": range(3) for i in range(30)})
     rng = np.random.default_rng(0)
     scale = 10.0 ** rng.integers(-90, 90, 30)
-    factors = [Factor((i,), scale[i] * np.array([0.25, 0.5, 1.0])) for i in range(30)]
-    factors += [Factor((i, i + 1), rng.choice([0.5, 1.0, 2.0], (3, 3))) for i in range(29)]
+    factors = [Table((i,), scale[i] * np.array([0.25, 0.5, 1.0])) for i in range(30)]
+    factors += [Table((i, i + 1), rng.choice([0.5, 1.0, 2.0], (3, 3))) for i in range(29)]
     compiled = Compiled(eliminate(domains, factors))
     states = rng.integers(0, 3, (20, 30))
     rows = (states[:, :, None] == np.arange(3)).reshape(20, -1).astype(np.int8)

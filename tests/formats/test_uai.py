@@ -14,7 +14,8 @@ from real_data import DATA
 import pgcc
 from pgcc.errors import CircuitError, FormatError
 from pgcc.formats import uai
-from pgcc.frontend.elimination import Factor, WidthError, eliminate
+from pgcc.frontend.elimination import Table as Factor
+from pgcc.frontend.elimination import WidthError, eliminate
 from pgcc.frontend.elimination_order import find_orders
 from pgcc.ir.domains import Domains
 

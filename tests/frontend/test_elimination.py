@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import pgcc
 from pgcc.errors import CircuitError, EvidenceError
-from pgcc.frontend.elimination import Factor, WidthError, _Elimination, eliminate
+from pgcc.frontend.elimination import Table, WidthError, _Elimination, eliminate
 from pgcc.frontend.elimination_order import find_orders
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domain, Domains
@@ -19,7 +19,7 @@ from pgcc.ir.node import Op
 
 
 @st.composite
-def networks(draw: Any, most: int = 5, zeros: bool = True) -> tuple[Domains, list[Factor]]:
+def networks(draw: Any, most: int = 5, zeros: bool = True) -> tuple[Domains, list[Table]]:
     """Random tables over a few variables of one to five states, many of whose entries are 0."""
     sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=most))
     domains = Domains.of({f"v{i}": [f"s{k}" for k in range(size)] for i, size in enumerate(sizes)})
@@ -30,11 +30,11 @@ def networks(draw: Any, most: int = 5, zeros: bool = True) -> tuple[Domains, lis
         table = rng.choice([0.25, 0.5, 1.0, 3.0, rng.random()], [sizes[v] for v in scope])
         if zeros and scope:
             table[rng.random(table.shape) < draw(st.sampled_from([0.0, 0.4, 0.8]))] = 0
-        factors.append(Factor(tuple(scope), table))
+        factors.append(Table(tuple(scope), table))
     return domains, factors
 
 
-def joint(domains: Domains, factors: list[Factor]) -> np.ndarray:
+def joint(domains: Domains, factors: list[Table]) -> np.ndarray:
     """The product of all tables, with an axis for every variable."""
     sizes = [len(domain.states) for domain in domains.values()]
     product = np.ones(sizes)
@@ -80,13 +80,13 @@ def check(circuit: Circuit, domains: Domains, expected: np.ndarray) -> None:
 
 
 @given(networks())
-def test_the_circuit_is_the_product_of_the_tables(network: tuple[Domains, list[Factor]]) -> None:
+def test_the_circuit_is_the_product_of_the_tables(network: tuple[Domains, list[Table]]) -> None:
     domains, factors = network
     check(eliminate(domains, factors), domains, joint(domains, factors))
 
 
 @given(networks(), st.data())
-def test_variables_that_are_not_kept_are_summed_out(network: tuple[Domains, list[Factor]], data: st.DataObject) -> None:
+def test_variables_that_are_not_kept_are_summed_out(network: tuple[Domains, list[Table]], data: st.DataObject) -> None:
     domains, factors = network
     keep = data.draw(st.lists(st.sampled_from(list(domains)), unique=True, min_size=1))
     kept = Domains({name: domain for name, domain in domains.items() if name in keep})
@@ -95,7 +95,7 @@ def test_variables_that_are_not_kept_are_summed_out(network: tuple[Domains, list
 
 
 @given(networks(), st.data())
-def test_evidence_leaves_the_part_that_agrees(network: tuple[Domains, list[Factor]], data: st.DataObject) -> None:
+def test_evidence_leaves_the_part_that_agrees(network: tuple[Domains, list[Table]], data: st.DataObject) -> None:
     domains, factors = network
     expected, left, evidence = joint(domains, factors), dict(domains), {}
     for axis, (name, domain) in reversed(list(enumerate(domains.items()))):
@@ -115,7 +115,7 @@ def test_evidence_leaves_the_part_that_agrees(network: tuple[Domains, list[Facto
 
 def test_models_ask_in_states() -> None:
     domains = Domains.of({"weather": ["sun", "rain", "snow"], "wet": ["no", "yes"]})
-    factors = [Factor((0,), np.array([0.5, 0.25, 0.25])), Factor((0, 1), np.array([[1, 0], [0.25, 0.75], [0.5, 0.5]]))]
+    factors = [Table((0,), np.array([0.5, 0.25, 0.25])), Table((0, 1), np.array([[1, 0], [0.25, 0.75], [0.5, 0.5]]))]
     model = pgcc.compile(eliminate(domains, factors))
     assert model.prob({"weather": "rain", "wet": "yes"}) == pytest.approx(0.1875)
     assert pgcc.compile(eliminate(domains, factors), normalize=False).prob({}) == pytest.approx(1)
@@ -126,22 +126,22 @@ def test_equal_rows_of_a_table_are_one_node() -> None:
     rng = np.random.default_rng(0)
     domains = Domains.of({"parent": range(10), "a": range(4), "b": range(3), "c": range(2)})
     rows = np.arange(10) % 2
-    factors = [Factor((0, 1 + k), rng.random((2, 4 - k))[rows]) for k in range(3)]
-    circuit = eliminate(domains, [Factor((0,), rng.random(10)), *factors])
+    factors = [Table((0, 1 + k), rng.random((2, 4 - k))[rows]) for k in range(3)]
+    circuit = eliminate(domains, [Table((0,), rng.random(10)), *factors])
     assert sum(node.op is Op.SUM for node in circuit.order) == 7
 
 
 def test_a_deterministic_chain_has_no_sums_of_one_term() -> None:
     domains = Domains.of({f"v{i}": range(3) for i in range(6)})
     shift = np.roll(np.eye(3), 1, axis=1)
-    circuit = eliminate(domains, [Factor((v, v + 1), shift) for v in range(5)])
+    circuit = eliminate(domains, [Table((v, v + 1), shift) for v in range(5)])
     assert [len(node.children) for node in circuit.order if node.op is Op.SUM] == [3]
 
 
 def test_products_that_lose_digits_are_refused() -> None:
     """Both tables are in range, and their product is subnormal where it matters."""
     domains = Domains.of({"a": ["x", "y"]})
-    factors = [Factor((0,), np.array([1.0, 2.0**-990 * 1.2345])), Factor((0,), np.array([2.0**-990, 2.0**-70 / 3]))]
+    factors = [Table((0,), np.array([1.0, 2.0**-990 * 1.2345])), Table((0,), np.array([2.0**-990, 2.0**-70 / 3]))]
     with pytest.raises(CircuitError, match="differ too much"):
         eliminate(domains, factors)
 
@@ -159,17 +159,17 @@ def test_bad_names_and_states() -> None:
 def test_too_many_live_terms_are_refused_with_the_width() -> None:
     rng = np.random.default_rng(0)
     domains = Domains.of({f"v{i}": range(4) for i in range(14)})
-    factors = [Factor((i, j), rng.random((4, 4))) for i in range(14) for j in range(i)]
+    factors = [Table((i, j), rng.random((4, 4))) for i in range(14) for j in range(i)]
     with pytest.raises(WidthError, match=r"induced width .* 13: .* live terms \(the limit is") as caught:
         eliminate(domains, factors)
     assert caught.value.width == 13
 
 
-def grid(n: int, states: int, rng: np.random.Generator) -> tuple[Domains, list[Factor]]:
+def grid(n: int, states: int, rng: np.random.Generator) -> tuple[Domains, list[Table]]:
     """A square of variables with random tables between neighbours."""
     pairs = [(v, v + 1) for v in range(n * n) if v % n < n - 1] + [(v, v + n) for v in range(n * (n - 1))]
     return Domains.of({f"v{i}": range(states) for i in range(n * n)}), [
-        Factor(pair, rng.random((states, states))) for pair in pairs
+        Table(pair, rng.random((states, states))) for pair in pairs
     ]
 
 

@@ -87,6 +87,7 @@ def test_leaves_are_named_by_state():
     assert g.domains == Domains.of({"weather": ["sun", "rain", "x"], "wet": ["no", "yes"], "only": ["here"]})
     numbers = pgcc.parse('u in {-1, 0.5, 0x1.8p-1, 10, "10a", True}\nu=-1 + u=0.5 + u=10 + u=True')
     assert numbers.domains["u"].states == (-1, 0.5, 0.75, 10, "10a", True)
+    assert pgcc.parse('"x\\"" in {a, b, c}\n"x\\""=b').variables == ('x"=a', 'x"=b', 'x"=c')
     assert pgcc.parse("w in {a,\n  b, # the second\n c}\nw=a").domains == Domains.of({"w": "abc"})
 
 

@@ -17,7 +17,7 @@ from pgcc import pc
 from pgcc.compiler import Compiled
 from pgcc.errors import SemanticsError
 from pgcc.frontend.common_support import find_meeting_terms, is_deterministic
-from pgcc.frontend.elimination import Factor, eliminate
+from pgcc.frontend.elimination import Table, eliminate
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domains
 from pgcc.ir.node import product as product_node
@@ -38,7 +38,7 @@ def network(rng, zeros=0.3):
         table = rng.dirichlet(np.ones(sizes[i]), [sizes[v] for v in scope[:-1]])
         table = np.round(table, 1) if rng.random() < 0.3 else table  # ties
         table = table * (rng.random(table.shape) > zeros) if rng.random() < 0.5 else table
-        factors.append(Factor(scope, table))
+        factors.append(Table(scope, table))
         shape = [sizes[v] if v in scope else 1 for v in range(n)]
         joint = joint * table.reshape(shape)
     return domains, factors, joint

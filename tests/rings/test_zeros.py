@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pgcc
 from pgcc.evaluate.all_marginals import with_outs
-from pgcc.frontend.elimination import Factor, eliminate
+from pgcc.frontend.elimination import Table, eliminate
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domains
 from pgcc.ir.interpret import probability
@@ -63,7 +63,7 @@ def test_posteriors_are_proved_to_be_0_if_and_only_if_they_are(pc: pgcc.pc.PC) -
 
 @settings(deadline=None)
 @given(networks(most=4), st.integers(0, 2**32 - 1))
-def test_one_row_at_a_time_has_the_same_zeros(network: tuple[Domains, list[Factor]], seed: int) -> None:
+def test_one_row_at_a_time_has_the_same_zeros(network: tuple[Domains, list[Table]], seed: int) -> None:
     """A few posteriors are asked about one by one, many by the reverse pass."""
     circuit = eliminate(*network)
     made, columns = compiled(circuit), len(circuit.variables)
