@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.arrays import as_array, is_frame, is_pandas, is_sparse
-from pgcc.data.text import example, is_missing, parse_counted, parse_evidence, parse_names
+from pgcc.data.text import CELLS, example, is_missing, parse_counted, parse_evidence, parse_names
 from pgcc.errors import EvidenceError, brief
 from pgcc.evaluate.soft import SoftRows
 from pgcc.ir.domains import Domain, Domains, domains_of
@@ -238,7 +238,7 @@ class Evidence:
         if isinstance(value, Mapping):
             likelihoods = as_likelihoods(domain, value, where)
             possible = {i for i, likelihood in enumerate(likelihoods) if likelihood}
-        elif isinstance(value, (set, frozenset, list, tuple)) or getattr(value, "ndim", False):
+        elif isinstance(value, (set, frozenset)) or (not domain.is_plain and is_several(value)):
             read = as_code if domain.is_plain else domain.number
             possible = {read(label, where) for label in value}
             if min(possible, default=-1) < 0:
@@ -330,7 +330,7 @@ class _Frame:
             if numbers is not None and numbers.dtype.kind in "biuf":  # these are checked together
                 table[:, place] = numbers
             else:
-                table[:, place] = as_states(part[column], domain, name, first)
+                table[:, place] = as_states(part[column], domain, name, first, labels=not self.plain)
         return table
 
 
@@ -454,6 +454,11 @@ def as_code(value: Any, where: str) -> int:
     raise EvidenceError(f"{where} is {brief(value)}: evidence is {_MEANING}")
 
 
+def is_several(value: Any) -> bool:
+    """Whether a value is a list, a tuple or an array of labels."""
+    return isinstance(value, (list, tuple)) or bool(getattr(value, "ndim", False))
+
+
 def as_state(domain: Domain, value: Any, where: str) -> int:
     """The number of the state that a value means; −1 if it is unknown."""
     if domain.is_plain:
@@ -496,10 +501,10 @@ def as_likelihood(value: Any, where: str) -> float:
     return number
 
 
-def as_states(values: Any, domain: Domain, name: str, first_row: int) -> np.ndarray:
+def as_states(values: Any, domain: Domain, name: str, first_row: int, labels: bool = True) -> np.ndarray:
     """The numbers of the states of a column of labels or numbers; −1 where there is none.
 
-    Every different value is looked up once.
+    Every different value is looked up once. In a table of labels, text says of a plain variable what it says in files.
     """
     try:
         if hasattr(values, "factorize"):
@@ -513,7 +518,9 @@ def as_states(values: Any, domain: Domain, name: str, first_row: int) -> np.ndar
     states[-1] = -1  # pandas numbers what is missing −1
     for i, value in enumerate(different):
         try:
-            states[i] = as_state(domain, value, f"variable {name!r}")
+            is_text = labels and domain.is_plain and isinstance(value, str)
+            code = CELLS.get(value.strip().lower()) if is_text else None
+            states[i] = as_state(domain, value if code is None else code, f"variable {name!r}")
         except EvidenceError as error:
             row = int(np.argmax(np.asarray(which) == i))
             raise EvidenceError(f"row {first_row + row}, {error}") from None
@@ -557,12 +564,13 @@ def _told(name: str, value: Any) -> str:
 def as_codes(table: np.ndarray, variables: Sequence[str], first_row: int) -> np.ndarray:
     """Convert numbers, or labels of states, to codes and check them; an error names the first bad entry."""
     kind, domains = table.dtype.kind, domains_of(variables)
+    labels = domains is not None
     if kind not in "biuf" and domains is None:
         domains = Domains.plain(variables)
     if domains is not None:
         states = np.empty(table.shape, np.int64)
         for v, (name, domain) in enumerate(domains.items()):
-            states[:, v] = as_states(table[:, v], domain, name, first_row)
+            states[:, v] = as_states(table[:, v], domain, name, first_row, labels)
         return domains.codes(states)
     if kind == "b":  # converted, not viewed: the bytes of a boolean array may be others than 0 and 1
         return np.ascontiguousarray(table, dtype=np.int8)
