@@ -46,7 +46,7 @@ OPERATIONS = {"CONST", "VAR", "SUM", "PRODUCT", "DET"}
 MANY = 3
 # Dispatches whose last branch is right for every operation, also for one that does not exist yet: the reason.
 TAKE_ANY_OPERATION = {
-    "formats/uai_writer.py:_factors": "a node that is no constant, product or multiple is a factor, whatever it is",
+    "passes/building.py:factors_of": "a node that is no constant, product or multiple is a factor, whatever it is",
     "validity/provenance.py:_combine": "an operation without a rule is not multiplied out, so that nothing is proved",
 }
 
