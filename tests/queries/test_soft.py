@@ -44,10 +44,10 @@ class Soft(Table):
         self.p = {s: p * weight(soft, s) for s, p in table.p.items()}
 
 
-def soft_cases(family, seed=0, from_=LIKELIHOODS, many=None):
+def soft_cases(family, seed=0, from_=LIKELIHOODS):
     """(circuit, weighed table, evidence with likelihoods, its hard part), most of them possible."""
     rng = np.random.default_rng(seed)
-    for circuit, table, evidence in cases(family, many, seed):
+    for circuit, table, evidence in cases(family, seed=seed):
         hard = {name: value for name, value in evidence.items() if rng.random() < 0.5}
         soft = likelihoods(rng, [name for name in table.variables if name not in hard], from_)
         yield circuit, Soft(table, soft), hard | soft, hard
@@ -95,8 +95,7 @@ def test_marginals_and_conditionals(family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_all_other_questions(family):
-    many = 4 if "dpp" in family else None  # each likelihood compiles a determinant anew
-    for circuit, table, evidence, hard in soft_cases(family, 2, [0.0, 0.25, 0.7, 1.0, 3.0], many):
+    for circuit, table, evidence, hard in soft_cases(family, 2, [0.0, 0.25, 0.7, 1.0, 3.0]):
         if table.prob(hard) == 0:
             continue
         model, names = pgcc.compile(circuit), list(table.variables)
@@ -123,6 +122,8 @@ def test_all_other_questions(family):
         listed = sorted((p for p in table.given(hard).values() if p), reverse=True)[:3]
         np.testing.assert_allclose(np.exp([one.logprob for one in model.top(3, evidence)]), np.float64(listed), 1e-7)
         k = next(k for k, p in enumerate(pmf) if p)
+        if len(names) > 5:  # many terms of a determinant in fractions
+            continue
         close(model.prob(evidence, size=k) * model.prob(exact=True, size=k), pmf_of(table, hard, k, circuit))
 
 
