@@ -147,7 +147,8 @@ class Model(KnowsOtherWords):
     variables: tuple[str, ...]
 
     def __init__(self, circuit: Circuit, settings: _Settings, standing: Standing | None = None):
-        self.circuit, self.variables = circuit, tuple(circuit.domains or circuit.variables)
+        self.circuit, self._columns = circuit, circuit.variables
+        self.variables = tuple(circuit.domains or self._columns)
         self._settings = settings
         self._sized: tuple[Any, Model] | None = None  # the last size that was asked about, and the model given that
         # the last likelihoods of soft evidence, the model given these, and the logarithm of the factor that it lacks
@@ -909,7 +910,8 @@ class Model(KnowsOtherWords):
         whole = self if size is None and (over is None or counts) else self._given(counted, size)
         if counts:
             more = (self._asked.places(self._counted(None) if counted is None else counted), *more)
-        given = self._asked.read(evidence)
+        own = self._asked  # once: properties take a while in a small query
+        given = evidence if isinstance(evidence, Evidence) else Evidence(self._columns, evidence, own.column)
         asked = whole._asked if rtol is None and threads is None else whole._distribution(rtol, threads)
         compiled = whole._compiled
         work = compiled.work * given.rows * times

@@ -283,7 +283,7 @@ class Evidence:
             table = np.asarray(given) if array is None else array
         except (ValueError, TypeError):
             raise EvidenceError("the rows of evidence have different lengths") from None
-        n = len(self.variables)
+        n = len(self.column)
         if not table.ndim:
             raise EvidenceError(f"{brief(given)} is not evidence: give a dict, text, an array or a DataFrame")
         if table.ndim == 1 and (len(table) == n or not len(table)):
@@ -295,7 +295,7 @@ class Evidence:
         return table
 
     def _check_shape(self, shape: tuple[int, ...]) -> None:
-        n = len(self.variables)
+        n = len(self.column)
         if len(shape) != 2 or shape[1] != n:
             raise EvidenceError(
                 f"evidence of shape {shape} does not fit: one column for each of the {n} variables is needed"
