@@ -18,7 +18,7 @@ from pgcc.arrays import as_array, is_frame, is_pandas, is_sparse
 from pgcc.data.text import CELLS, example, is_missing, parse_counted, parse_evidence, parse_names
 from pgcc.errors import EvidenceError, brief
 from pgcc.evaluate.soft import SoftRows
-from pgcc.ir.domains import Domain, Domains, domains_of
+from pgcc.ir.domains import Domain, Domains, domains_of, plain_domain
 from pgcc.ir.names import find_variable, hint, some
 from pgcc.locks import cached_property
 
@@ -91,10 +91,15 @@ class Evidence:
             self.column = column
         self._likelihoods: dict[tuple[int, int], tuple[float, float]] = {}  # by row and column
         self._table: np.ndarray | _Frame | _Sparse
-        # The fast path for small queries: the tests below take microseconds.
+        # The fast paths for small queries: the tests below take microseconds.
         if type(given) is np.ndarray:
             self._table = self._from_array(given)
             self.rows = len(self._table)
+            return
+        if type(given) is dict:  # 1.1 times for a model of 100 edges
+            self._table, self.rows, self.form = self._from_dict(given, "")[None], 1, Form.NAMES
+            self.single = self._checked = True
+            self._soften()
             return
         if isinstance(given, np.ma.MaskedArray):  # masked entries are unobserved
             given = np.ma.filled(given.astype(np.float64 if given.dtype.kind in "biuf" else object), np.nan)
@@ -234,7 +239,7 @@ class Evidence:
 
     def _observe(self, codes: np.ndarray, name: str, value: Any, where: str, row: int) -> None:
         """Put what is known of a variable into a row of codes: a label, a set of labels, or likelihoods by label."""
-        domain, likelihoods = self._known[name], None
+        domain, likelihoods = plain_domain(name) if self.domains is None else self.domains[name], None
         if isinstance(value, Mapping):
             likelihoods = as_likelihoods(domain, value, where)
             possible = {i for i, likelihood in enumerate(likelihoods) if likelihood}
@@ -250,7 +255,7 @@ class Evidence:
         absent = 1.0 if likelihoods is None or None not in domain.columns else likelihoods[domain.columns.index(None)]
         for i, column in enumerate(domain.columns):
             if column is not None:
-                at = self._known.at[column]
+                at = (self.column if self.domains is None else self.domains.at)[column]
                 codes[at] = 0 if i not in possible else 1 if len(possible) == 1 else -1
                 if likelihoods is not None:
                     self._likelihoods[row, at] = (absent, likelihoods[i])

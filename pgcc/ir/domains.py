@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -172,6 +173,12 @@ def _affirmed(texts: list[str]) -> int | None:
     return None
 
 
+@lru_cache(maxsize=1 << 14)
+def plain_domain(name: str) -> Domain:
+    """The domain of a plain binary variable."""
+    return Domain((0, 1), (None, name))
+
+
 class Domains(Mapping[str, Domain]):
     """The variables of a circuit in their order, each with its states and columns.
 
@@ -201,7 +208,7 @@ class Domains(Mapping[str, Domain]):
     @classmethod
     def plain(cls, names: Iterable[str]) -> Domains:
         """Plain binary variables."""
-        return cls({name: Domain((0, 1), (None, name)) for name in names})
+        return cls({name: plain_domain(name) for name in names})
 
     def __getitem__(self, name: str) -> Domain:
         return self._domains[name]

@@ -139,7 +139,8 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
 
     def _code_chunks(self, X: Any) -> Iterator[np.ndarray]:
         """Rows over the variables of the circuit as int8 codes, in chunks."""
-        columns, n = self._learned().variables, len(self._domains)
+        circuit = self._learned()
+        columns, n = circuit.variables, len(circuit.domains or circuit.variables)
         shape: tuple[int, ...] = getattr(X, "shape", ())
         if not hasattr(X, "columns") and len(shape) == 2 and shape[1] != n:
             raise EvidenceError(
