@@ -45,8 +45,8 @@ SMALL: list[tuple[str, str, Any]] = [
     ("queries.probability", "_FEW", 0),
     ("queries.distribution", "_MOST_CODES", 8),
     ("evaluate.all_marginals", "_QUERIES", 4),
-    ("queries.information", "MOST_LISTED", 2),  # above it, estimates from samples
-    ("queries.mode", "_MOST_LISTED", 1),  # above it, by parts
+    ("queries.information", "MOST_LISTED", 4),  # assignments: above it, estimates from samples
+    ("queries.mode", "_MOST_LISTED", 2),  # assignments: above it, by parts
     ("queries.mode_search", "_MOST_EXPANDED", 1),
     ("queries.mode_search", "_MOST_SWAPS", 1),
     ("queries.sampling", "_MANY", 2),
