@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial, reduce
 from operator import add
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -41,6 +41,8 @@ class Lost(NamedTuple):
 class Crew:
     """This process, or the workers of a cluster: results are the same, to the last bit."""
 
+    is_here: ClassVar[bool] = True
+
     def send(self, thing: Any) -> Any:
         """Send an object that every task needs. Pass the return value as a `common` argument to refer to it."""
         return thing
@@ -60,6 +62,9 @@ class Crew:
         return _add_in_pairs((function(part, *common) for part in parts), add)
 
 
+HERE = Crew()
+
+
 def crew(cluster: Any = None) -> AbstractContextManager[Crew]:
     """The workers of the cluster with this address (or client); without one, this process.
 
@@ -69,7 +74,7 @@ def crew(cluster: Any = None) -> AbstractContextManager[Crew]:
     ...     workers.total(pow, workers.keep(abs, [-1, -2, -3]), 2)
     14
     """
-    return nullcontext(Crew()) if cluster is None else _connected(cluster)
+    return nullcontext(HERE) if cluster is None else _connected(cluster)
 
 
 def _add_in_pairs(terms: Iterable[T], plus: Callable[[T, T], T]) -> T:
@@ -115,6 +120,8 @@ class _Remote:
 
 class _DaskWorkers(Crew):
     """The workers of a Dask cluster. Data and work that are lost with a worker are sent and done again."""
+
+    is_here = False
 
     def __init__(self, client: Any):
         self._client = client

@@ -384,6 +384,10 @@ def often(monkeypatch):
     monkeypatch.setattr("pgcc.learn.common.training.EVERY", 1)
 
 
+class Killed(BaseException):
+    pass
+
+
 def stopping_after(count, method, only=lambda *args: True):
     """The method, which stops the process, as it were, when it was called so often (with some arguments only)."""
     calls = []
@@ -393,7 +397,7 @@ def stopping_after(count, method, only=lambda *args: True):
         if only(*args):
             calls.append(args)
             if len(calls) == count:
-                raise KeyboardInterrupt
+                raise Killed
         return found
 
     return called
@@ -410,7 +414,7 @@ def test_a_run_that_began_here_goes_on_there(kind, cluster, tmp_path, monkeypatc
     path, X, V = tmp_path / "run", table(), table(40, seed=1)
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoint, "write", stopping_after(2, Checkpoint.write))
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Killed):
             KINDS[kind]().fit(X, validation=V, checkpoint=path)
     there = KINDS[kind]().fit(X, validation=V, checkpoint=path, cluster=cluster)
     assert there.circuit_ == KINDS[kind]().fit(X, validation=V).circuit_
@@ -427,7 +431,7 @@ def test_a_run_that_began_there_goes_on_anywhere(kind, cluster, tmp_path, monkey
         else:  # workers, which are threads here, write to folders of their own
             at_home = stopping_after(1, Files.write, only=lambda folder: folder == tmp_path / "run")
             patch.setattr(Files, "write", at_home)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Killed):
             make().fit(X, validation=V, checkpoint=tmp_path / "run", cluster=cluster)
     (shutil.copy if kind == "SimplePGC" else shutil.copytree)(tmp_path / "run", tmp_path / "copy")
     epochs = count_epochs(monkeypatch)

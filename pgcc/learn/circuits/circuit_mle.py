@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
-from pgcc.cluster import crew
+import numpy as np
+
+from pgcc.cluster import Crew
 from pgcc.errors import EvidenceError, PgccError, brief
 from pgcc.formats.npz import to_arrays
 from pgcc.ir.circuit import Circuit
@@ -15,18 +17,16 @@ from pgcc.ir.domains import domains_of
 from pgcc.ir.operands import check_decomposable
 from pgcc.learn.circuits.circuit_likelihood import CircuitLikelihood
 from pgcc.learn.circuits.circuit_trainers import CircuitBatches, ExpectationMaximization, FullBatch
-from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath, Shapes, State
-from pgcc.learn.common.estimator import Estimator, check_choice, check_positive, check_whole, has_names, seed_of
+from pgcc.learn.common.checkpoint import Shapes, State
+from pgcc.learn.common.estimator import Estimator, check_choice, check_positive, check_whole
 from pgcc.learn.common.optimizers import LBFGS, Adam, MiniBatches
-from pgcc.learn.common.training import RunPlan, Trainer, train
+from pgcc.learn.common.training import Run, RunPlan, Trainer
 from pgcc.learn.tables.data_split import DataSplit
-from pgcc.learn.tables.packed_rows import Rows
-from pgcc.learn.tables.read_rows import read_rows
+from pgcc.queries.gradient import GradientFunction
+from pgcc.trainable.trainable_parameters import TrainableParameters, with_weights_only
 
 OPTIMIZERS = ("auto", "adam", "lbfgs", "em")
 _NOT_DECOMPOSABLE = "CircuitMLE learns decomposable circuits, which have no squares whatever their numbers are: {}"
-# Parameters that are not part of the settings of a checkpoint: they matter through the data, or not at all.
-_NOT_SETTINGS = ("circuit", "binarize", "verbose")
 
 
 @dataclass(eq=False, repr=False)
@@ -107,43 +107,32 @@ class CircuitMLE(Estimator):
     random_state: Any = 0
     verbose: bool | None = None
 
-    def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
-        """Learn the numbers of the circuit. Workers share the rows of every epoch of EM and every step of L-BFGS."""
+    _validation = "if given"
+
+    def _plans(self, data: DataSplit, seed: int, workers: Crew) -> list[RunPlan]:
+        """One run. Workers share the rows of every epoch of EM and every step of L-BFGS."""
         epochs = check_whole("max_iter", self.max_iter)
         patience = check_whole("n_iter_no_change", self.n_iter_no_change)
-        seed = seed_of(self.random_state, checkpoint)
-        circuit, rows, held_out = self._read_data(X, validation)
+        circuit = self._circuit_over(data.rows.names, data.named)
         check_decomposable(circuit, _NOT_DECOMPOSABLE, PgccError)
-        settings = {name: value for name, value in self.get_params().items() if name not in _NOT_SETTINGS}
-        data = [rows] if held_out is None else [rows, held_out]
-        saved_runs = Checkpoint(checkpoint, {"model": "CircuitMLE", **settings}, *to_arrays(circuit).values(), *data)
-        with crew(cluster) as workers:
-            likelihood = CircuitLikelihood(circuit, rows, held_out, workers, bool(self.free_matrices))
-            make_trainer, state = self._trainer(likelihood, seed)
-            learned = {"theta": (float, len(likelihood.parameters.start))}
-            plan = RunPlan(make_trainer, epochs, patience, learned, state)
-            (run,) = train([plan], saved_runs, verbose=self.verbose, what=type(self).__name__)
-        self.history_, self.best_epoch_, self.n_iter_ = run.history, run.best_epoch, run.epochs
-        self.circuit_ = likelihood.parameters.circuit(likelihood.circuit, run.best["theta"])
+        likelihood = CircuitLikelihood(circuit, data.rows, data.validation, workers, bool(self.free_matrices))
+        make_trainer, state = self._trainer(likelihood, seed)
+        learned = {"theta": (float, len(likelihood.parameters.start))}
+        return [RunPlan(make_trainer, epochs, patience, learned, state)]
 
-    def _read_data(self, X: Any, validation: Any) -> tuple[Circuit, Rows, Rows | None]:
-        """Read the data; return the circuit over their columns, the training data and the validation data."""
-        if isinstance(X, DataSplit):
-            self._keep_names(X.rows, X.named)
-            return self._circuit_over(X.rows.names, X.named), X.rows, X.held_out
-        threshold = self._threshold
-        if isinstance(self.circuit, Circuit):
-            circuit = self.circuit
-            rows = read_rows(X, circuit.variables, threshold=threshold)
-            self._keep_names(rows, hasattr(X, "columns"))
-            circuit = circuit if circuit.domains is not None else self._circuit_over(rows.names, named=True)
-        else:
-            rows = read_rows(X, threshold=threshold)
-            self._keep_names(rows, has_names(X, rows))
-            circuit = self._circuit_over(rows.names, named=True)
-        if validation is None:
-            return circuit, rows, None
-        return circuit, rows, read_rows(validation, circuit.variables, "the validation data", threshold)
+    def _finish(self, runs: Sequence[Run], data: DataSplit) -> None:
+        circuit = with_weights_only(self._circuit_over(data.rows.names, data.named))
+        parameters = TrainableParameters(GradientFunction(circuit).parametrized, bool(self.free_matrices))
+        self.circuit_ = parameters.circuit(circuit, self._keep_history(runs[0])["theta"])
+
+    def _columns(self) -> Sequence[str] | None:
+        return self.circuit.variables if isinstance(self.circuit, Circuit) else None
+
+    def _settings(self, seed: int) -> dict[str, Any]:
+        return super()._settings(seed) | {"circuit": None}
+
+    def _arrays(self, data: DataSplit) -> Iterable[np.ndarray]:
+        return to_arrays(self._circuit_over(data.rows.names, data.named)).values()
 
     def _circuit_over(self, columns: Sequence[str], named: bool) -> Circuit:
         """The circuit with its variables in the order of the columns; renamed to x1, x2, … if these have no names."""

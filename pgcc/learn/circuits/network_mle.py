@@ -7,13 +7,14 @@ is asked for, and the circuit grows by its leaves only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from pgcc.cluster import Crew
 from pgcc.data.evidence import Evidence
 from pgcc.errors import PgccError, brief
 from pgcc.frontend.elimination import eliminate
@@ -22,12 +23,11 @@ from pgcc.frontend.relations import Relation
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domain, Domains, as_columns, domains_of
 from pgcc.ir.operands import need_sequence
-from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath, State
-from pgcc.learn.common.estimator import Estimator, check_positive, check_whole, has_names
-from pgcc.learn.common.training import RunPlan, train
+from pgcc.learn.common.checkpoint import State
+from pgcc.learn.common.estimator import Estimator, check_positive, check_whole
+from pgcc.learn.common.training import Run, RunPlan
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.tables.packed_rows import Rows, slices
-from pgcc.learn.tables.read_rows import read_rows
 from pgcc.model import compile
 
 # EM stops after a step that gains less than this in the mean log-likelihood. The most cells of a table.
@@ -94,28 +94,38 @@ class BayesianNetworkMLE(Estimator):
     binarize: float | None = None
     verbose: bool | None = None
 
-    def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
-        """Learn the tables. There is nothing to choose, so `validation` is not read."""
+    _validation = "never"
+
+    def _plans(self, data: DataSplit, seed: int, workers: Crew) -> list[RunPlan]:
+        """Count, or take steps of EM where values are missing."""
         smoothing = check_positive("smoothing", self.smoothing, zero=True)
         steps = check_whole("max_iter", self.max_iter)
-        known = self.network.network if isinstance(self.network, Circuit) else None
-        names = None if known is None else as_columns(known.domains)
-        rows = X.rows if isinstance(X, DataSplit) else read_rows(X, names, threshold=self._threshold)
-        self._keep_names(rows, X.named if isinstance(X, DataSplit) else has_names(X, rows))
-        domains = domains_of(rows.names) or Domains.plain(rows.names)
-        scopes = _scopes(self.network, domains)
-        counts = TableCounts(rows, domains, scopes)
+        counts = TableCounts(data.rows, *self._families(data))
         shapes = {"theta": (float, sum(map(len, counts.certain)))}
-        saved_runs = Checkpoint(
-            checkpoint, {"model": "BayesianNetworkMLE", "smoothing": smoothing, "scopes": scopes}, rows
-        )
-        plan = RunPlan(partial(NetworkEM, counts, smoothing), steps if counts.gaps else 1, None, shapes, shapes)
-        (run,) = train([plan], saved_runs, verbose=self.verbose, what=type(self).__name__)
-        self.history_, self.n_iter_ = run.history, run.epochs
-        listed, self.tables_ = list(domains), dict(zip(domains, counts.shaped(run.best["theta"]), strict=True))
+        return [RunPlan(partial(NetworkEM, counts, smoothing), steps if counts.gaps else 1, None, shapes, shapes)]
+
+    def _finish(self, runs: Sequence[Run], data: DataSplit) -> None:
+        domains, scopes = self._families(data)
+        self.history_, self.n_iter_ = runs[0].history, runs[0].epochs
+        cells = _shaped(runs[0].best["theta"], [Tables(domains).shape(scope) for scope in scopes])
+        listed, self.tables_ = list(domains), dict(zip(domains, cells, strict=True))
         self.parents_ = {name: [listed[v] for v in scope[:-1]] for name, scope in zip(domains, scopes, strict=True)}
         tables = {name: Table(s, self.tables_[name], True) for name, s in zip(domains, scopes, strict=True)}
         self.circuit_ = Network.bayesian(domains, tables).circuit()
+
+    def _families(self, data: DataSplit) -> tuple[Domains, list[tuple[int, ...]]]:
+        domains = domains_of(data.rows.names) or Domains.plain(data.rows.names)
+        return domains, _scopes(self.network, domains)
+
+    def _columns(self) -> Sequence[str] | None:
+        known = self.network.network if isinstance(self.network, Circuit) else None
+        return None if known is None else as_columns(known.domains)
+
+    def _settings(self, seed: int) -> dict[str, Any]:
+        return super()._settings(seed) | {"network": None}
+
+    def _arrays(self, data: DataSplit) -> Iterable[np.ndarray]:
+        return map(np.array, self._families(data)[1])
 
 
 def _scopes(network: Any, domains: Domains) -> list[tuple[int, ...]]:
@@ -146,6 +156,11 @@ def _scopes(network: Any, domains: Domains) -> list[tuple[int, ...]]:
     make = Tables(domains)
     found = {name: make.scope(name, above) for name, above in parents.items()}
     return [found.get(name, (v,)) for v, name in enumerate(domains)]
+
+
+def _shaped(theta: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
+    parts = np.split(theta, np.cumsum([np.prod(shape, dtype=int) for shape in shapes])[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 class TableCounts:
@@ -184,8 +199,7 @@ class TableCounts:
 
     def shaped(self, theta: np.ndarray) -> list[np.ndarray]:
         """The tables from all their numbers."""
-        parts = np.split(theta, np.cumsum([len(cells) for cells in self.certain])[:-1])
-        return [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
+        return _shaped(theta, self.shapes)
 
     def expected(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """The log-likelihood of all rows, and the expected number of rows in every cell."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from pgcc.cluster import Crew, crew
 from pgcc.data.evidence import Evidence
 from pgcc.data.tables import column_names
 from pgcc.errors import EvidenceError, KnowsOtherWords, MissingPackageError, PgccError
@@ -16,7 +17,8 @@ from pgcc.evaluate.distinct import number_rows
 from pgcc.evaluate.parallel import count_processors
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domains
-from pgcc.learn.common.checkpoint import CheckpointPath
+from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath, State
+from pgcc.learn.common.training import Run, RunPlan, train
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.tables.packed_rows import Rows, hold_out
 from pgcc.learn.tables.read_rows import read_chunks, read_rows
@@ -27,6 +29,10 @@ try:
     from sklearn.exceptions import NotFittedError
 except ImportError as reason:
     raise MissingPackageError("pgcc.learn needs scikit-learn: pip install scikit-learn") from reason
+
+
+# Parameters on which runs do not depend, or through the data and the seed only.
+_NOT_SETTINGS = ("binarize", "random_state", "n_jobs", "verbose")
 
 
 class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
@@ -49,6 +55,8 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
     n_features_in_: int
     feature_names_in_: np.ndarray
     binarize: float | None
+    # Whether validation data choose: "always" (without them, a tenth of the rows is set aside), "if given", or "never".
+    _validation: ClassVar[str] = "always"
 
     # -- fitting and scoring ------------------------------------------------------------------------------------
 
@@ -99,7 +107,21 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         return self
 
     def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
-        """Set `circuit_` and the other learned attributes. The arguments are those of `fit`."""
+        """Plan runs, train, and set `circuit_` and the other learned attributes. The arguments are those of `fit`."""
+        seed = seed_of(getattr(self, "random_state", 0), checkpoint)
+        data = self._read(X, validation, seed)
+        saved_runs = Checkpoint(checkpoint, self._settings(seed), *data.tables, *self._arrays(data))
+        with crew(cluster) as workers:
+            plans = self._plans(data, seed, workers)
+            runs = train(plans, saved_runs, workers, getattr(self, "verbose", False), type(self).__name__)
+        self._finish(runs, data)
+
+    def _plans(self, data: DataSplit, seed: int, workers: Crew) -> list[RunPlan]:
+        """Check the parameters, and plan the runs. The workers may share the rows of every epoch."""
+        raise NotImplementedError
+
+    def _finish(self, runs: Sequence[Run], data: DataSplit) -> None:
+        """Set `circuit_` and the other learned attributes from the best of these runs, some or all of those planned."""
         raise NotImplementedError
 
     @property
@@ -224,18 +246,43 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         """The threshold above which numbers count as 1; None if data have to be 0 and 1."""
         return check_threshold(self.binarize)
 
+    def _columns(self) -> Sequence[str] | None:
+        """The columns of the data, if they are known before."""
+
     def _read(self, X: Any, validation: Any, seed: int) -> DataSplit:
         """Read training and validation data, and remember the names of the columns."""
-        data = X if isinstance(X, DataSplit) else _read_both(X, validation, seed, self._threshold)
-        self._keep_names(data.rows, data.named)
+        data = X if isinstance(X, DataSplit) else self._split(X, validation, seed)
+        self.n_features_in_ = len(data.rows.variables)
+        self.__dict__.pop("feature_names_in_", None)
+        if data.named:
+            self.feature_names_in_ = np.array(data.rows.variables, dtype=object)
         return data
 
-    def _keep_names(self, rows: Rows, named: bool) -> None:
-        """Remember the columns of the data."""
-        self.n_features_in_ = len(rows.variables)
-        self.__dict__.pop("feature_names_in_", None)
-        if named:
-            self.feature_names_in_ = np.array(rows.variables, dtype=object)
+    def _split(self, X: Any, validation: Any, seed: int) -> DataSplit:
+        threshold = self._threshold
+        rows = read_rows(X, self._columns(), threshold=threshold)
+        named = has_names(X, rows)
+        if self._validation == "never":
+            return DataSplit(rows, None, named)
+        if validation is None:
+            rows, held_out = hold_out(rows, seed) if self._validation == "always" else (rows, None)
+            return DataSplit(rows, held_out, named)
+        given = validation if named or not hasattr(validation, "columns") else validation.to_numpy()
+        return DataSplit(rows, read_rows(given, rows.names, "the validation data", threshold), named)
+
+    def _settings(self, seed: int) -> dict[str, Any]:
+        """What runs depend on beside the data: a checkpoint of a run with other settings is refused."""
+        chosen = {name: value for name, value in self.get_params().items() if name not in _NOT_SETTINGS}
+        return {"model": type(self).__name__, "seed": seed, **chosen}
+
+    def _arrays(self, data: DataSplit) -> Iterable[np.ndarray]:
+        """What else runs depend on."""
+        return ()
+
+    def _keep_history(self, run: Run) -> State:
+        """Set the attributes that tell how a run went; return its best parameters."""
+        self.history_, self.best_epoch_, self.n_iter_ = run.history, run.best_epoch, run.epochs
+        return run.best
 
     # -- for scikit-learn ---------------------------------------------------------------------------------------
 
@@ -246,16 +293,6 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = tags.input_tags.allow_nan = True
         return tags
-
-
-def _read_both(X: Any, validation: Any, seed: int, threshold: float | None) -> DataSplit:
-    rows = read_rows(X, threshold=threshold)
-    named = has_names(X, rows)
-    if validation is None:
-        train, held_out = hold_out(rows, seed)
-        return DataSplit(train, held_out, named)
-    given = validation if named or not hasattr(validation, "columns") else validation.to_numpy()
-    return DataSplit(rows, read_rows(given, rows.names, "the validation data", threshold), named)
 
 
 def has_names(X: Any, rows: Rows) -> bool:

@@ -10,17 +10,21 @@ from __future__ import annotations
 import math
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from pgcc.cluster import Crew, Lost
-from pgcc.errors import PgccError
+from pgcc.cluster import HERE, Crew, Lost
+from pgcc.errors import PgccError, plural
 from pgcc.learn.common.checkpoint import EVERY, Checkpoint, Shapes, State, fits
 from pgcc.progress import progress
+
+_KEPT = "the best parameters so far are kept"
 
 
 class Trainer(Protocol):
@@ -46,13 +50,16 @@ class RunPlan:
     Attributes
     ----------
     make_trainer : callable
-        (state, *common) → Trainer: restored from the state of an interrupted run, or new if the state is None.
+        state → Trainer: restored from the state of an interrupted run, or new if the state is None.
     epochs : int
         The largest number of epochs.
     patience : int, optional
         Early stopping: the number of epochs without improvement after which to stop. If None, the last epoch is kept.
     learned, state : Shapes
         What `Trainer.learned` and `Trainer.state` return.
+    shared : optional
+        What the runs of an estimator share, an argument of `make_trainer` after the state. Each of these runs is given
+        to a worker as a whole. (Otherwise the trainer makes use of workers.)
     """
 
     make_trainer: Callable[..., Trainer]
@@ -60,6 +67,11 @@ class RunPlan:
     patience: int | None
     learned: Shapes
     state: Shapes
+    shared: Any = None
+
+    def trainer(self, state: State | None) -> Trainer:
+        """The trainer, new or restored from a state."""
+        return self.make_trainer(state) if self.shared is None else self.make_trainer(state, self.shared)
 
 
 @dataclass(eq=False)
@@ -100,11 +112,11 @@ class Run:
         return self.best_epoch < 0 or score > self.best_score or (math.isnan(self.best_score) and not math.isnan(score))
 
 
-def run_epochs(plan: RunPlan, run: Run, *common: Any) -> Iterator[None]:
+def run_epochs(plan: RunPlan, run: Run) -> Iterator[None]:
     """Run the remaining epochs, yielding after each."""
     if run.over:
         return
-    trainer = plan.make_trainer(run.state or None, *common)
+    trainer = plan.trainer(run.state or None)
     if not run.state:
         run.best = trainer.learned()
     while not run.over:
@@ -122,24 +134,23 @@ def run_epochs(plan: RunPlan, run: Run, *common: Any) -> Iterator[None]:
 def train(
     plans: Sequence[RunPlan],
     checkpoint: Checkpoint,
-    *common: Any,
-    workers: Crew | None = None,
+    workers: Crew = HERE,
     verbose: bool | None = False,
     what: str = "fit",
 ) -> list[Run]:
     """Complete all runs, resuming those that are in the checkpoint.
 
+    An interrupt (Ctrl-C) after the first epoch ends all runs, with a warning: what they have found so far is kept.
+
     Parameters
     ----------
     plans : sequence of RunPlan
     checkpoint : Checkpoint
-    common : optional
-        Further arguments for every `RunPlan.make_trainer`.
-    workers : Crew, optional
-        Each run is given to one of these workers. Without them, runs are done one after another in this process.
+    workers : Crew
+        Runs that share something are given to workers of a cluster; others are done one after another in this process.
     verbose : bool, optional
-        Print a line on standard error for every epoch (with workers: for every run). None shows a progress bar instead,
-        on a terminal.
+        Print a line on standard error for every epoch (of runs on workers: for every run). None shows a progress bar
+        instead, on a terminal.
     what : str
         The label of the progress bar.
     """
@@ -147,32 +158,38 @@ def train(
     if all(run.over for run in runs):
         return runs
     written = _epochs(runs)
-    done = _run_sequentially(plans, runs, common) if workers is None else _run_on_workers(workers, plans, runs, common)
+    done = _run_sequentially if plans[0].shared is None or workers.is_here else partial(_run_on_workers, workers)
     with progress(what, None, "epoch", None if verbose is None else False) as bar:
-        for i in done:
-            if _epochs(runs) - written >= EVERY:
-                _write(checkpoint, runs)
-                written = _epochs(runs)
-            if verbose:
-                print(progress_line(plans, runs, i), file=sys.stderr, flush=True)
-            left = _epochs_left(plans, runs)
-            bar.at(_epochs(runs), _epochs(runs) + left, f"validation {runs[i].history['validation'][-1]:.4f}")
+        try:
+            for i in done(plans, runs):
+                if _epochs(runs) - written >= EVERY:
+                    _write(checkpoint, runs)
+                    written = _epochs(runs)
+                if verbose:
+                    print(progress_line(plans, runs, i), file=sys.stderr, flush=True)
+                left = _epochs_left(plans, runs)
+                bar.at(_epochs(runs), _epochs(runs) + left, f"validation {runs[i].history['validation'][-1]:.4f}")
+        except KeyboardInterrupt:
+            if best_of(runs) is None:
+                raise
+            warnings.warn(f"fit was interrupted after {plural(_epochs(runs), 'epoch')}: {_KEPT}", stacklevel=5)
+            return runs  # not written: a state is valid until the next epoch, which was interrupted
     _write(checkpoint, runs)
     return runs
 
 
-def _run_sequentially(plans: Sequence[RunPlan], runs: list[Run], common: tuple) -> Iterator[int]:
+def _run_sequentially(plans: Sequence[RunPlan], runs: list[Run]) -> Iterator[int]:
     """Do one run after another; yield the index of the run after every epoch."""
     for i, (plan, run) in enumerate(zip(plans, runs, strict=True)):
-        for _ in run_epochs(plan, run, *common):
+        for _ in run_epochs(plan, run):
             yield i
 
 
-def _run_on_workers(workers: Crew, plans: Sequence[RunPlan], runs: list[Run], common: tuple) -> Iterator[int]:
+def _run_on_workers(workers: Crew, plans: Sequence[RunPlan], runs: list[Run]) -> Iterator[int]:
     """Do every run on a worker; yield the index of each finished run. Runs are independent, so results are the same."""
     left = [i for i, run in enumerate(runs) if not run.over]
-    parts = [(plans[i], runs[i]) for i in left]
-    for k, found in workers.as_completed(_finish, parts, *map(workers.send, common)):
+    parts = [(replace(plans[i], shared=None), runs[i]) for i in left]
+    for k, found in workers.as_completed(_finish, parts, workers.send(plans[0].shared)):
         i = left[k]
         if isinstance(found, Lost):
             raise PgccError(f"run {i + 1} of {len(runs)} was lost with its worker repeatedly: {found.reason}")
@@ -180,9 +197,9 @@ def _run_on_workers(workers: Crew, plans: Sequence[RunPlan], runs: list[Run], co
         yield i
 
 
-def _finish(part: tuple[RunPlan, Run], *common: Any) -> Run:
+def _finish(part: tuple[RunPlan, Run], shared: Any) -> Run:
     plan, run = part[0], deepcopy(part[1])  # if the worker is lost, another starts from the same run
-    for _ in run_epochs(plan, run, *common):
+    for _ in run_epochs(replace(plan, shared=shared), run):
         pass
     return run
 

@@ -10,22 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.cluster import crew
+from pgcc.cluster import Crew
 from pgcc.collector import collector_paused
 from pgcc.errors import PgccError
 from pgcc.frontend.det_pgc import det_pgc
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, var
-from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath
-from pgcc.learn.common.estimator import Estimator, check_choice, check_positive, check_whole, seed_of, thread_count
+from pgcc.learn.common.estimator import Estimator, check_choice, check_positive, check_whole, thread_count
 from pgcc.learn.common.mixing import mixture_of_learned
 from pgcc.learn.common.optimizers import Adam
-from pgcc.learn.common.training import Run, RunPlan, best_of, train
+from pgcc.learn.common.training import Run, RunPlan, best_of
 from pgcc.learn.mixtures.encoding import leaf_starts
 from pgcc.learn.mixtures.mixture_likelihood import log_leaf_tables, log_weights
 from pgcc.learn.mixtures.mixture_training import MixtureProblem, make_trainer
 from pgcc.learn.mixtures.partition import LARGEST_GROUP, Exclusive, codes_of
 from pgcc.learn.mixtures.recipes import RECIPES, Recipe
+from pgcc.learn.tables.data_split import DataSplit
 from pgcc.passes.building import product_of, sum_of
 
 
@@ -116,39 +116,27 @@ class SimplePGC(Estimator):
     n_jobs: int | None = None
     verbose: bool | None = None
 
-    def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
-        """Learn groups, kernels, leaves and weights. Workers do the runs (recipes and restarts) in parallel."""
-        components, seed = check_whole("n_components", self.n_components), seed_of(self.random_state, checkpoint)
-        threads, most = thread_count(self.n_jobs), check_whole("max_group", self.max_group, most=LARGEST_GROUP)
-        planned = self._plan(seed)
-        data = self._read(X, validation, seed).grouped(most)
-        settings: dict[str, Any] = {"model": "SimplePGC", "components": components, "groups": data[0].groups}
-        settings["runs"] = [(asdict(recipe), run_seed) for recipe, run_seed in planned]
-        saved_runs = Checkpoint(checkpoint, settings, *(part.rows for part in data))
-        groups = data[0].groups
+    def _plans(self, data: DataSplit, seed: int, workers: Crew) -> list[RunPlan]:
+        """The recipes, with every seed. Workers do one run each."""
+        components, most = check_whole("n_components", self.n_components), self._most()
+        planned, parts = self._recipes(seed), data.grouped(most)
+        groups = parts[0].groups
         shape = components, len(groups) ** 2 + int(leaf_starts(groups)[-1]) + 1
         shapes = {"theta": (float, *shape)}, Adam.shapes(*shape)
-        plans = [
-            RunPlan(partial(make_trainer, recipe, run_seed), recipe.max_iter, recipe.n_iter_no_change, *shapes)
+        problem = MixtureProblem(*parts, components, thread_count(self.n_jobs))
+        return [
+            RunPlan(partial(make_trainer, recipe, run_seed), recipe.max_iter, recipe.n_iter_no_change, *shapes, problem)
             for recipe, run_seed in planned
         ]
-        problem = MixtureProblem(*data, components, threads)
-        with crew(cluster) as workers:
-            runs = train(
-                plans,
-                saved_runs,
-                problem,
-                workers=None if cluster is None else workers,
-                verbose=self.verbose,
-                what=type(self).__name__,
-            )
+
+    def _finish(self, runs: Sequence[Run], data: DataSplit) -> None:
         best = best_of(runs)
         if best is None:
             raise PgccError(
                 "no epoch gave the validation data a finite likelihood: training diverged",
                 advice="a lower learning_rate=… takes smaller steps",
             )
-        names = data[0].rows.names
+        groups, names = data.grouped(self._most())[0].groups, data.rows.names
         # the parameters are kept even if the circuit cannot be built
         self.__dict__.pop("circuit_", None)
         self.history_, self.parameters_ = _joined_history(runs), best.best["theta"]
@@ -159,7 +147,13 @@ class SimplePGC(Estimator):
         ]
         self.circuit_ = simple_pgc_circuit(self.partition_, names, leaf_starts(groups), self.parameters_)
 
-    def _plan(self, seed: int) -> list[tuple[Recipe, int]]:
+    def _settings(self, seed: int) -> dict[str, Any]:
+        return super()._settings(seed) | {"runs": [(asdict(recipe), seed) for recipe, seed in self._recipes(seed)]}
+
+    def _most(self) -> int:
+        return check_whole("max_group", self.max_group, most=LARGEST_GROUP)
+
+    def _recipes(self, seed: int) -> list[tuple[Recipe, int]]:
         """The recipe and the seed of every run."""
         chosen: dict[str, Any] = {
             name: check_whole(name, value)

@@ -20,8 +20,10 @@ class DataSplit:
 
     Parameters
     ----------
-    rows, held_out : Rows
-        The training and the validation data.
+    rows : Rows
+        The training data.
+    validation : Rows, optional
+        The validation data, if any choices are made with them.
     named : bool
         Whether the columns have names of their own, and not x1, x2, …
 
@@ -34,14 +36,25 @@ class DataSplit:
     ([[0, 1]], True)
     """
 
-    def __init__(self, rows: Rows, held_out: Rows, named: bool):
-        self.rows, self.held_out, self.named = rows, held_out, named
+    def __init__(self, rows: Rows, validation: Rows | None, named: bool):
+        self.rows, self.validation, self.named = rows, validation, named
         self._grouped: dict[int, tuple[Grouped, Grouped]] = {}
         self._lock = new_lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Only the data are pickled: derived tables are larger, and are computed again."""
-        return DataSplit, (self.rows, self.held_out, self.named)
+        return DataSplit, (self.rows, self.validation, self.named)
+
+    @property
+    def tables(self) -> list[Rows]:
+        """The training data, and the validation data if there are any."""
+        return [self.rows] if self.validation is None else [self.rows, self.validation]
+
+    @property
+    def held_out(self) -> Rows:
+        """The validation data, which are there whenever the estimator makes choices."""
+        assert self.validation is not None
+        return self.validation
 
     def grouped(self, most: int) -> tuple[Grouped, Grouped]:
         """Training and validation data, by groups of at most `most` variables."""

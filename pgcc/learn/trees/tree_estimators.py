@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
-from pgcc.cluster import crew
+from pgcc.cluster import Crew
 from pgcc.ir.blocks import Blocks
-from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath
-from pgcc.learn.common.estimator import (
-    Estimator,
-    check_positive,
-    check_whole,
-    has_names,
-    seed_of,
-    thread_count,
-)
-from pgcc.learn.common.training import RunPlan, train
+from pgcc.learn.common.estimator import Estimator, check_positive, check_whole, thread_count
+from pgcc.learn.common.training import Run, RunPlan
 from pgcc.learn.tables.data_split import DataSplit
-from pgcc.learn.tables.read_rows import read_rows
 from pgcc.learn.trees.pair_counts import PairCounts
 from pgcc.learn.trees.tree_em import MixtureEM, SingleTreeEM
 from pgcc.learn.trees.tree_mixture import Trees
@@ -89,24 +81,22 @@ class MixtureOfTrees(Estimator):
     n_jobs: int | None = None
     verbose: bool | None = None
 
-    def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
-        """Learn trees and weights by EM. Workers share the rows."""
-        components, seed = check_whole("n_components", self.n_components), seed_of(self.random_state, checkpoint)
-        smoothing = check_positive("smoothing", self.smoothing)
-        epochs = check_whole("max_iter", self.max_iter)
-        patience = check_whole("n_iter_no_change", self.n_iter_no_change)
-        threads = thread_count(self.n_jobs)
-        data = self._read(X, validation, seed)
-        settings = {"model": "MixtureOfTrees", "components": components, "smoothing": smoothing, "epochs": epochs}
-        settings |= {"patience": patience, "seed": seed}
-        saved_runs = Checkpoint(checkpoint, settings, data.rows, data.held_out)
-        with crew(cluster) as workers:
-            make_trainer = partial(MixtureEM, data, components, smoothing, seed, threads, workers)
-            shapes = Trees.shapes(components, Blocks.of(data.rows.names))
-            plan = RunPlan(make_trainer, epochs, patience, shapes, shapes)
-            (run,) = train([plan], saved_runs, verbose=self.verbose, what=type(self).__name__)
-        self.history_, self.best_epoch_, self.n_iter_ = run.history, run.best_epoch, run.epochs
-        self.trees_ = Trees(**run.best).checked()
+    def _plans(self, data: DataSplit, seed: int, workers: Crew) -> list[RunPlan]:
+        """One run of EM. Workers share the rows."""
+        components, smoothing = (
+            check_whole("n_components", self.n_components),
+            check_positive("smoothing", self.smoothing),
+        )
+        epochs, patience = (
+            check_whole("max_iter", self.max_iter),
+            check_whole("n_iter_no_change", self.n_iter_no_change),
+        )
+        make_trainer = partial(MixtureEM, data, components, smoothing, seed, thread_count(self.n_jobs), workers)
+        shapes = Trees.shapes(components, Blocks.of(data.rows.names))
+        return [RunPlan(make_trainer, epochs, patience, shapes, shapes)]
+
+    def _finish(self, runs: Sequence[Run], data: DataSplit) -> None:
+        self.trees_ = Trees(**self._keep_history(runs[0])).checked()
         self.circuit_ = self.trees_.circuit(data.rows.names)
 
 
@@ -146,21 +136,20 @@ class ChowLiu(Estimator):
     _: KW_ONLY
     binarize: float | None = None
 
-    def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
-        """Learn the tree. There is nothing to choose, so `validation` is not read.
+    _validation = "never"
+
+    def _plans(self, data: DataSplit, seed: int, workers: Crew) -> list[RunPlan]:
+        """Count pairs of variables.
 
         If values are missing (−1, NaN, None), it takes some steps of EM, each of which finds the best tree for the
         values that the previous tree expects.
         """
-        smoothing = check_positive("smoothing", self.smoothing, zero=True)
-        rows = X.rows if isinstance(X, DataSplit) else read_rows(X, threshold=self._threshold)
-        self._keep_names(rows, X.named if isinstance(X, DataSplit) else has_names(X, rows))
-        prior = PairCounts.even(Blocks.of(rows.names), smoothing)
-        complete = all((block.codes >= 0).all() for block in rows.blocks())
-        saved_runs = Checkpoint(checkpoint, {"model": "ChowLiu", "smoothing": smoothing}, rows)
-        with crew(cluster) as workers:
-            make_trainer = partial(SingleTreeEM, rows, prior, workers)
-            shapes = Trees.shapes(1, prior.blocks)
-            (run,) = train([RunPlan(make_trainer, 1 if complete else _STEPS, None, shapes, shapes)], saved_runs)
-        self.trees_ = Trees(**run.best).checked()
-        self.circuit_ = self.trees_.circuit(rows.names)
+        prior = PairCounts.even(Blocks.of(data.rows.names), check_positive("smoothing", self.smoothing, zero=True))
+        complete = all((block.codes >= 0).all() for block in data.rows.blocks())
+        shapes = Trees.shapes(1, prior.blocks)
+        make_trainer = partial(SingleTreeEM, data.rows, prior, workers)
+        return [RunPlan(make_trainer, 1 if complete else _STEPS, None, shapes, shapes)]
+
+    def _finish(self, runs: Sequence[Run], data: DataSplit) -> None:
+        self.trees_ = Trees(**runs[0].best).checked()
+        self.circuit_ = self.trees_.circuit(data.rows.names)
