@@ -83,6 +83,7 @@ THIRD_PARTY = {
     "pandas": ("pgcc.arrays",),
     "shtab": ("pgcc.cli.completion",),
     "tqdm": ("pgcc.progress",),
+    "scipy": ("pgcc.learn",),
     "sklearn": ("pgcc.learn",),
     "torch": ("pgcc.torch",),
 }

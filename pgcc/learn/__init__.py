@@ -13,6 +13,7 @@ The folders, in the order in which data pass through them::
     trees       tree_mixture → tree_em → tree_estimators
     circuits    circuit_likelihood → circuit_trainers → circuit_mle     (parameters: `pgcc.trainable`)
                 network_mle                 the tables of a Bayesian network
+    continuous  log_linear → tied_mixture → continuous_mixture              thousands of components, tied by a net
     ensembles   candidates → stacked_ensemble
 
     imputer     fill missing values with what a model expects
@@ -23,6 +24,7 @@ The folders, in the order in which data pass through them::
 
 from pgcc.learn.circuits.circuit_mle import CircuitMLE
 from pgcc.learn.circuits.network_mle import BayesianNetworkMLE
+from pgcc.learn.continuous.continuous_mixture import ContinuousMixture
 from pgcc.learn.ensembles.stacked_ensemble import StackedEnsemble
 from pgcc.learn.imputer import Imputer
 from pgcc.learn.mixtures.simple_pgc import DPP, SimplePGC
@@ -34,6 +36,7 @@ __all__ = [
     "BayesianNetworkMLE",
     "ChowLiu",
     "CircuitMLE",
+    "ContinuousMixture",
     "Imputer",
     "MixtureOfTrees",
     "SimplePGC",

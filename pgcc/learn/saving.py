@@ -30,6 +30,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.learn.circuits.circuit_mle import CircuitMLE
 from pgcc.learn.circuits.network_mle import BayesianNetworkMLE
 from pgcc.learn.common.estimator import Estimator
+from pgcc.learn.continuous.continuous_mixture import ContinuousMixture
 from pgcc.learn.ensembles.stacked_ensemble import StackedEnsemble
 from pgcc.learn.imputer import Imputer
 from pgcc.learn.mixtures.simple_pgc import DPP, SimplePGC
@@ -40,7 +41,17 @@ FORMAT, VERSION = "pgcc estimator", 1
 # The estimators that a file can hold. Nothing else is ever constructed from a file.
 KINDS: dict[str, type[BaseEstimator]] = {
     kind.__name__: kind
-    for kind in (SimplePGC, DPP, StackedEnsemble, ChowLiu, MixtureOfTrees, CircuitMLE, BayesianNetworkMLE, Imputer)
+    for kind in (
+        SimplePGC,
+        DPP,
+        StackedEnsemble,
+        ChowLiu,
+        MixtureOfTrees,
+        ContinuousMixture,
+        CircuitMLE,
+        BayesianNetworkMLE,
+        Imputer,
+    )
 }
 _ENTRY = "estimator"
 # What parameters are, or lists and dicts of these; and what learned attributes are.

@@ -1,0 +1,1 @@
+"""Continuous mixtures: thousands of components, tied by a small neural network."""
