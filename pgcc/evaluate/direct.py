@@ -12,8 +12,8 @@ from pgcc.certify.kernels.bounds import absolute_errors, certify
 from pgcc.determinants.kernels.scaled_staged import run_scaled_staged
 from pgcc.determinants.staged import Staged
 from pgcc.evaluate.soft import SoftRows
-from pgcc.ir.numbers import add
-from pgcc.ir.scaled_numbers import ZERO_EXPONENT, split_doubles, split_numbers
+from pgcc.ir.numbers import Number, add
+from pgcc.ir.scaled_numbers import ZERO_EXPONENT, split_doubles, split_numbers, split_rounded
 from pgcc.kernels.walk import instructions_of
 from pgcc.locks import cached_property
 from pgcc.program.program import LOWERED, Program
@@ -211,7 +211,12 @@ def roots_of(program: Program) -> np.ndarray:
 def split_constants(program: Program) -> Constants:
     """The weights and the table of leaves as scaled numbers: mantissas and exponents of each."""
     weights, weight_exponents = split_numbers(program.numbers, RADIX)
-    leaves, leaf_exponents = split_numbers([x for a, b in program.leaf_numbers for x in (a, b, add(a, b))], RADIX)
+
+    def leaf(i: int) -> Number:
+        pair = program.leaf_numbers[i // 3]
+        return add(*pair) if i % 3 == 2 else pair[i % 3]
+
+    leaves, leaf_exponents = split_rounded(program.leaf_table.ravel(), leaf, RADIX)
     table, table_exponents = leaves.reshape(-1, 3), leaf_exponents.reshape(-1, 3)
     return Constants(weights, weight_exponents, program.leaf_variable, table, table_exponents)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pgcc.errors import CircuitError
 from pgcc.ir.flat import Flat, make_nodes, starts
 from pgcc.ir.node import Node, Op, identity, postorder
 from pgcc.ir.numbers import Number, as_number
@@ -164,6 +165,38 @@ class FlatBlocks:
             numbers,
             {i: node.data for i, node in leaves.items()},
         )
+
+
+def mixture_of_copies(template: Flat, table: np.ndarray, weights: np.ndarray) -> Flat:
+    """Σ_c weights[c] · template_c, where the sum template_c has the number table[c, k] in place of the weight k.
+
+    Copies share their variables, and nothing else. The sum and those in it become one: its weights are doubles, as those
+    of copies are, rounded once.
+
+    Examples
+    --------
+    >>> build = FlatBuilder()
+    >>> a, b = build.var("a"), build.var("b")
+    >>> both = build.flat(build.weighted_sum((0, 1), (build.product((a, b)), a)))
+    >>> mixed = mixture_of_copies(both, np.array([[0.25, 0.75], [0.5, 0.5]]), np.array([0.5, 0.5]))
+    >>> mixed.nodes, mixed.weights
+    ([Var(a), Var(b), Product(2 children), Product(2 children), Sum(4 children)], [0.125, 0.375, 0.25, 0.25])
+    """
+    count, terms, columns = len(weights), int(template.lengths[-1]), np.array(template.weights)
+    if template.op[-1] != Op.SUM:
+        raise CircuitError("the copies that are mixed are sums")
+    inner = template.op[:-1] >= Op.SUM
+    leaves, nodes = np.flatnonzero(~inner), int(inner.sum())
+    position = np.where(inner, len(leaves) + np.cumsum(inner), np.cumsum(~inner)) - 1
+    child = position[template.child] + nodes * np.arange(count)[:, None] * inner[template.child]
+    lengths = [np.zeros(len(leaves), np.int64), np.tile(template.lengths[:-1][inner], count), [count * terms]]
+    return Flat(
+        np.concatenate([template.op[leaves], np.tile(template.op[:-1][inner], count), [np.uint8(Op.SUM)]]),
+        starts(np.concatenate(lengths)),
+        np.concatenate([child[:, :-terms].ravel(), child[:, -terms:].ravel()]).astype(np.int32),
+        [*table[:, columns[:-terms]].ravel().tolist(), *(weights[:, None] * table[:, columns[-terms:]]).ravel().tolist()],
+        {i: template.data[leaf] for i, leaf in enumerate(leaves.tolist())},
+    )
 
 
 _NONE = np.zeros(0)

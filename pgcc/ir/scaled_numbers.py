@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pgcc.ir.numbers import Number, frexp, nearest_float
+from pgcc.ir.flat import doubles
+from pgcc.ir.numbers import Number, frexp
 
 ZERO_EXPONENT = -(2**60)  # the exponent of 0, below all others
 # A double beyond these may have lost digits, or stand for a number out of range.
@@ -43,10 +44,16 @@ def split_doubles(numbers: np.ndarray, radix: int, exponent: np.ndarray | int = 
 
 def split_numbers(numbers: Sequence[Number], radix: int) -> tuple[np.ndarray, np.ndarray]:
     """Numbers as arrays of m and e, to one rounding each."""
-    rounded = np.array([nearest_float(x) for x in numbers], np.float64)
+    return split_rounded(doubles(numbers), numbers.__getitem__, radix)
+
+
+def split_rounded(
+    rounded: np.ndarray, number: Callable[[int], Number], radix: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers, given the nearest doubles, as arrays of m and e; `number` says those that are out of range of these."""
     size = np.abs(rounded)
     outside = ~((size > _LEAST) & (size < _MOST))
     mantissa, exponent = split_doubles(np.where(outside, 0.0, rounded), radix)
     for i in np.flatnonzero(outside).tolist():
-        mantissa[i], exponent[i] = split_number(numbers[i], radix)
+        mantissa[i], exponent[i] = split_number(number(i), radix)
     return mantissa, exponent

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pgcc.collector import collector_paused
 from pgcc.ir.circuit import Circuit
-from pgcc.passes.simplify import flatten, fold
+from pgcc.passes.simplify import LARGE, flatten, fold
 
 
 class Pass(NamedTuple):
@@ -25,7 +25,6 @@ PASSES: list[Pass] = [
 
 # Flattening may bring equal children together, merging them may leave one parent where two were, and so on. Small
 # circuits are simplified until nothing changes; in large ones, a further round must remove this share of the edges.
-SMALL = 1000  # edges
 WORTH = 0.02  # of the edges
 MOST_ROUNDS = 50
 
@@ -61,9 +60,9 @@ def simplify(circuit: Circuit) -> Circuit:
             for one in PASSES:
                 before, circuit = circuit, one.run(circuit)
                 unchanged = unchanged + 1 if circuit is before else 0
-                if unchanged == len(PASSES) or (unchanged and number and edges > SMALL):
+                if unchanged == len(PASSES) or (unchanged and number and edges > LARGE):
                     return circuit
             edges, previous = circuit.edges, edges
-            if edges > SMALL and edges > (1 - WORTH) * previous:
+            if edges > LARGE and edges > (1 - WORTH) * previous:
                 break
         return circuit

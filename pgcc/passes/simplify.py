@@ -25,6 +25,8 @@ from pgcc.ir.node import Op
 from pgcc.ir.numbers import Number
 from pgcc.passes.rules import APPLY, Draft, scaled
 
+LARGE = 1000  # edges
+
 # -- fold ---------------------------------------------------------------------------------------------------
 
 
@@ -37,9 +39,34 @@ def fold(circuit: Circuit) -> Circuit:
     >>> print(fold(pgcc.parse("2*a*(3*b)*1 + 0*c + a*b - a*b*1")))
     6*a*b
     """
+    if circuit.edges > LARGE and _is_folded(circuit._flat):
+        return circuit
     with collector_paused():
         folded = _Folding(circuit._flat).run()
         return circuit if folded.equals(circuit._flat) else from_flat(folded, circuit.variables)
+
+
+def _is_folded(flat: Flat) -> bool:
+    """Whether it is seen at once that no rule applies, as in circuits of arrays; False if it is not seen.
+
+    No determinants and no numbers but 1 in sums; at least two terms or factors, without zeros; and no two nodes alike:
+    their sums of pseudo-random numbers for children are different (`Sharing` looks for those that only seem alike).
+    """
+    is_sum, inner = flat.op == Op.SUM, flat.op >= Op.SUM
+    constants = np.flatnonzero(flat.op == Op.CONST)
+    if (flat.op == Op.DET).any() or (flat.lengths[inner] < 2).any() or not flat.doubles.all():
+        return False
+    if any(type(flat.data[i]) is not int or flat.data[i] != 1 for i in constants.tolist()):
+        return False
+    if np.isin(flat.child[~is_sum[flat.parent]], constants).any() or len(set(flat.data.values())) < len(flat.data):
+        return False
+    keys = np.sort((flat.parent << 32) + flat.child)
+    if (keys[1:] == keys[:-1]).any():  # a child twice
+        return False
+    drawn = np.random.default_rng(0).integers(1 << 63, size=len(flat.op), dtype=np.uint64)[flat.child]
+    drawn[is_sum[flat.parent]] *= flat.doubles.view(np.uint64) | np.uint64(1)
+    seen = np.sort(np.add.reduceat(drawn, flat.start[:-1][inner]) * np.uint64(2) + is_sum[inner].astype(np.uint64))
+    return bool((seen[1:] != seen[:-1]).all())
 
 
 class _Folding:
