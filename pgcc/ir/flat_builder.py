@@ -194,7 +194,10 @@ def mixture_of_copies(template: Flat, table: np.ndarray, weights: np.ndarray) ->
         np.concatenate([template.op[leaves], np.tile(template.op[:-1][inner], count), [np.uint8(Op.SUM)]]),
         starts(np.concatenate(lengths)),
         np.concatenate([child[:, :-terms].ravel(), child[:, -terms:].ravel()]).astype(np.int32),
-        [*table[:, columns[:-terms]].ravel().tolist(), *(weights[:, None] * table[:, columns[-terms:]]).ravel().tolist()],
+        [
+            *table[:, columns[:-terms]].ravel().tolist(),
+            *(weights[:, None] * table[:, columns[-terms:]]).ravel().tolist(),
+        ],
         {i: template.data[leaf] for i, leaf in enumerate(leaves.tolist())},
     )
 

@@ -14,11 +14,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pgcc.builders import parents_first
-from pgcc.collector import collector_paused
 from pgcc.ir.blocks import Blocks
-from pgcc.ir.circuit import Circuit
-from pgcc.ir.node import Node, var
-from pgcc.passes.building import product_of, sum_of
+from pgcc.ir.circuit import Circuit, from_flat
+from pgcc.ir.flat_builder import FlatBuilder, mixture_of_copies
 
 
 class LogLinear:
@@ -81,24 +79,27 @@ class LogLinear:
         return found[self._free]
 
     def circuit(self, weights: np.ndarray, table: np.ndarray, names: Sequence[str]) -> Circuit:
-        """The mixture of the components of a table, with these weights."""
+        """The mixture of the components of a table, with these weights.
+
+        Every choice is a sum over its entries, each times the choices that it brings about.
+        """
+        build, count = FlatBuilder(), len(self.choice)
         place = np.argsort(parents_first(self.parents.tolist()))
         listed = [entries for alike in self._alike for entries in alike.tolist()]
-        choices = sorted(listed, key=lambda entries: -place[self.variable[self.choice[entries[0]]]])  # children first
-        literals = [var(names[c], complement=not one) for c, one in zip(self.column, self.is_one, strict=True)]
-        with collector_paused():
-            parts = [self._component(choices, literals, probs) for probs in np.exp(table).T.tolist()]
-            return Circuit(sum_of(zip(weights.tolist(), parts, strict=True)), names)
-
-    def _component(self, choices: Sequence[list[int]], literals: Sequence[Node], probs: Sequence[float]) -> Node:
-        """One component: a choice is a sum over its entries, each times the choices that it brings about."""
-        below: dict[tuple[int, int], list[Node]] = defaultdict(list)  # the choices made if a column is 1, or 0
         state = list(zip(self.column.tolist(), self.is_one.tolist(), strict=True))
         given = list(zip(self.above.tolist(), self.above_is.tolist(), strict=True))
-        for entries in choices:
-            terms = [(probs[e], product_of([literals[e], *below[state[e]]])) for e in entries]
-            below[given[entries[0]]].append(sum_of(terms))
-        return product_of(below[-1, 1][::-1])
+        below: dict[tuple[int, int], list[int]] = defaultdict(list)  # the choices made if a column is 1, or 0
+        for entries in sorted(listed, key=lambda entries: -place[self.variable[self.choice[entries[0]]]]):
+            leaves = [build.var(names[state[e][0]], complement=not state[e][1]) for e in entries]
+            terms = [
+                build.product((x, *below[state[e]])) if below[state[e]] else x
+                for x, e in zip(leaves, entries, strict=True)
+            ]
+            below[given[entries[0]]].append(build.weighted_sum(entries, terms))
+        roots = below[-1, 1][::-1]
+        one = roots[0] if len(roots) == 1 else build.weighted_sum([count], [build.product(roots)])
+        numbers = np.append(np.exp(table).T, np.ones((len(weights), 1)), axis=1)
+        return from_flat(mixture_of_copies(build.flat(one), numbers, weights), names)
 
     # -- features ---------------------------------------------------------------------------------------------------
 
