@@ -170,8 +170,8 @@ class FlatBlocks:
 def mixture_of_copies(template: Flat, table: np.ndarray, weights: np.ndarray) -> Flat:
     """Σ_c weights[c] · template_c, where the sum template_c has the number table[c, k] in place of the weight k.
 
-    Copies share their variables, and nothing else. The sum and those in it become one: its weights are doubles, as those
-    of copies are, rounded once.
+    Copies share their variables, and nothing else. The sum and those in it become one: its weights are doubles, as
+    those of copies are, rounded once.
 
     Examples
     --------

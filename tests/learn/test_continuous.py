@@ -63,7 +63,7 @@ def test_the_gradient_is_that_of_finite_differences(parents, nonempty):
     rng, weights = np.random.default_rng(2), np.array([1.0, 2.0, 0.5])
     blocks = Blocks(np.arange(4), np.arange(4)) if nonempty else BLOCKS
     mixture = TiedMixture(LogLinear(blocks, parents), 2, nonempty)
-    theta, points = mixture.net.start(rng), gaussian(sobol_points(8, 2))
+    theta, points = mixture.start(rng, np.full(len(blocks.block), 0.3)), gaussian(sobol_points(8, 2))
     codes = all_rows(blocks)[[5, 11, 14]]
     value, gradient = mixture.value_and_gradient(theta, codes, weights, points)
     assert value == pytest.approx(weights @ mixture.scores(mixture.table(theta, points), codes, -np.log(8)), rel=1e-13)

@@ -18,10 +18,11 @@ from pgcc.learn.continuous.log_linear import LogLinear
 from pgcc.learn.continuous.tied_mixture import TiedBatches, TiedMixture, best_weights, gaussian, sobol_points
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.trees.tree_estimators import ChowLiu
+from pgcc.learn.trees.tree_mixture import Trees
 
 STRUCTURES = ("product", "tree")
 # The decay of the moving average of the parameters, per mini-batch.
-_EMA = 0.999
+_EMA = 0.995
 # After training, the Gaussian has this many times as many points; components with less than this share of a mean weight
 # are left out.
 _REFINED, _LEAST = 4, 0.05
@@ -93,8 +94,8 @@ class ContinuousMixture(Estimator):
     _: KW_ONLY
     max_iter: int = 500
     n_iter_no_change: int = 15
-    learning_rate: float = 1e-3
-    batch_size: int = 128
+    learning_rate: float = 2e-3
+    batch_size: int = 256
     binarize: float | None = None
     random_state: Any = 0
     verbose: bool | None = None
@@ -107,10 +108,10 @@ class ContinuousMixture(Estimator):
         )
         rate, batch = check_positive("learning_rate", self.learning_rate), check_whole("batch_size", self.batch_size)
         components = check_whole("n_components", self.n_components, most=1 << 20)
-        mixture = self._mixture(data)
+        mixture, often = self._mixture(data), Trees.independent(data.rows).probs[0, :, 0]
 
         def make_trainer(state: State | None) -> MiniBatches:
-            adam = Adam(mixture.net.start(np.random.default_rng(seed)), ema_decay=_EMA)
+            adam = Adam(mixture.start(np.random.default_rng(seed), often), ema_decay=_EMA)
             if state is not None:
                 adam.restore(state)
             objective = TiedBatches(mixture, data.rows, data.held_out, components, batch)
