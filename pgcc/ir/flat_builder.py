@@ -189,7 +189,7 @@ def mixture_of_copies(template: Flat, table: np.ndarray, weights: np.ndarray) ->
     leaves, nodes = np.flatnonzero(~inner), int(inner.sum())
     position = np.where(inner, len(leaves) + np.cumsum(inner), np.cumsum(~inner)) - 1
     child = position[template.child] + nodes * np.arange(count)[:, None] * inner[template.child]
-    lengths = [np.zeros(len(leaves), np.int64), np.tile(template.lengths[:-1][inner], count), [count * terms]]
+    lengths = [np.zeros(len(leaves), int), np.tile(template.lengths[:-1][inner], count), np.array([count * terms])]
     return Flat(
         np.concatenate([template.op[leaves], np.tile(template.op[:-1][inner], count), [np.uint8(Op.SUM)]]),
         starts(np.concatenate(lengths)),

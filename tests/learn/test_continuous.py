@@ -107,3 +107,22 @@ def test_more_components_fit_better(structure):
     alone = np.log(np.where(X[300:] == 1, independent, 1 - independent)).sum(axis=1).mean()
     assert model.score(X[300:]) > alone + 0.5
     assert model.history_["validation"][model.best_epoch_] == max(model.history_["validation"])
+
+
+@pytest.mark.parametrize("parents", FORESTS)
+def test_missing_values_are_summed_out(parents):
+    """Likelihoods against sums over complete rows, and the gradient against finite differences."""
+    rng, rows = np.random.default_rng(5), all_rows(BLOCKS)
+    mixture = TiedMixture(LogLinear(BLOCKS, parents), 2, False)
+    theta, points = mixture.start(rng, np.full(8, 0.3)), gaussian(sobol_points(4, 2))
+    table = mixture.table(theta, points)
+    complete = np.exp(mixture.scores(table, rows, -np.log(4)))
+    codes = rows[rng.integers(len(rows), size=40)]
+    for row in codes:
+        row[(rng.random(4) < 0.5)[BLOCKS.block]] = -1
+    expected = [complete[((row < 0) | (rows == row)).all(axis=1)].sum() for row in codes]
+    assert mixture.scores(table, codes, -np.log(4)) == pytest.approx(np.log(expected), abs=1e-12)
+    along, weights = rng.normal(size=len(theta)), rng.random(40)
+    _, gradient = mixture.value_and_gradient(theta, codes, weights, points)
+    up, down = (mixture.value_and_gradient(theta + h * along, codes, weights, points)[0] for h in (1e-6, -1e-6))
+    assert gradient @ along == pytest.approx((up - down) / 2e-6, rel=1e-4)

@@ -48,11 +48,14 @@ class LogLinear:
         # the states of every variable: a column, and whether it is 1 or 0
         states = [[(c[0], 0), (c[0], 1)] if len(c) == 1 else [(one, 1) for one in c] for c in columns]
         above = [states[parent] if parent >= 0 else [(-1, 1)] for parent in self.parents.tolist()]
-        choices = [(v, *given) for v, listed in enumerate(above) for given in listed]
-        entries = [(choice, *state) for choice, (v, *_) in enumerate(choices) for state in states[v]]
-        self.variable, above_column, above_is = np.array(choices).T
-        self.choice, self.column, self.is_one = np.array(entries).T
+        choices = [(v, s, *given) for v, listed in enumerate(above) for s, given in enumerate(listed)]
+        entries = [(choice, t, *state) for choice, (v, *_) in enumerate(choices) for t, state in enumerate(states[v])]
+        self.variable, number, above_column, above_is = np.array(choices).T
+        self.choice, state, self.column, self.is_one = np.array(entries).T
         self.above, self.above_is = above_column[self.choice], above_is[self.choice]
+        # the states of a variable and of its parent, as `MissingTrees` counts them
+        before = np.cumsum([0, *map(len, states)])
+        self.states = before[self.variable[self.choice]] + state, number[self.choice]
         # choices of the same number of entries: choices × entries
         first, size = np.unique(self.choice, return_index=True, return_counts=True)[1:]
         self._alike = [first[size == k, None] + np.arange(k) for k in np.unique(size)]

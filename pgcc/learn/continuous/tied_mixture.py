@@ -13,6 +13,7 @@ from pgcc.learn.common.net import Net, normalized
 from pgcc.learn.common.optimizers import Function
 from pgcc.learn.continuous.log_linear import LogLinear
 from pgcc.learn.tables.packed_rows import Rows, batches, slices, unpack
+from pgcc.learn.trees.missing_trees import MissingTrees
 
 # The widths of the hidden layers of the net. (The six growing layers of the paper take three times as long.)
 _HIDDEN = 64, 64
@@ -39,6 +40,7 @@ class TiedMixture:
     def __init__(self, form: LogLinear, latent: int, nonempty: bool):
         self.form, self.latent = form, latent
         self.net = Net([latent, *_HIDDEN, form.logits], normalized)
+        self._missing = MissingTrees(form.parents, form.blocks) if (form.parents >= 0).any() else None
         self._outside = np.zeros((int(nonempty), len(form.blocks.block)), np.int8)
 
     def start(self, rng: np.random.Generator, often: np.ndarray) -> np.ndarray:
@@ -58,7 +60,29 @@ class TiedMixture:
         """log(weight · Pr(row)): rows × components."""
         if (codes >= 0).all():
             return self.form.folded(codes, table.dtype.type) @ self.form.fold(table) + log_weights
-        return self.form.features(codes, table.dtype.type) @ table + log_weights
+        logs = self.form.features(codes, table.dtype.type) @ table + log_weights
+        if self._missing is not None:
+            self._missing.add_logs(self._missing.possible(codes), self._by_state(np.exp(table)), logs)
+        return logs
+
+    def _counts(self, table: np.ndarray, codes: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        """The expected numbers of rows that take each entry, given their shares of the components."""
+        form = self.form
+        if (codes >= 0).all():
+            return form.unfold(form.folded(codes, table.dtype.type).T @ shares)
+        counts = form.features(codes, table.dtype.type).T @ shares
+        if self._missing is not None:
+            flows = self._by_state(np.zeros_like(table))
+            self._missing.add_flows(self._missing.possible(codes), self._by_state(np.exp(table)), shares, flows)
+            counts += flows[form.states]
+        return counts
+
+    def _by_state(self, table: np.ndarray) -> np.ndarray:
+        """A table as `MissingTrees` reads it: states × states of the parent × components."""
+        state, given = self.form.states
+        found = np.zeros((state.max() + 1, self.form.blocks.states.max(), table.shape[1]), table.dtype)
+        found[state, given] = table
+        return found
 
     def scores(self, table: np.ndarray, codes: np.ndarray, log_weights: np.ndarray | float) -> np.ndarray:
         """The log-likelihood of every row."""
@@ -70,7 +94,7 @@ class TiedMixture:
     ) -> tuple[float, np.ndarray]:
         """Σ weight · log-likelihood of the rows, and its gradient."""
         logits, kept = self.net.forward(theta, points)
-        table, form = self.form.table(logits), self.form
+        table = self.form.table(logits)
         codes = np.concatenate([codes, self._outside])
         logs, shares = _normalized(self.logs(table, codes, -np.log(table.dtype.type(points.shape[1]))))
         value = weights @ logs[: len(weights)]
@@ -79,11 +103,8 @@ class TiedMixture:
             value -= weights.sum() * np.log1p(-empty[0])
             weights = np.concatenate([weights, weights.sum() * empty / (1 - empty)])
         shares *= weights[:, None].astype(shares.dtype)
-        if (codes >= 0).all():
-            adjoint = form.unfold(form.folded(codes, table.dtype.type).T @ shares)
-        else:
-            adjoint = form.features(codes, table.dtype.type).T @ shares
-        return float(value), self.net.backward(theta, kept, form.gradient(table, adjoint))
+        adjoint = self.form.gradient(table, self._counts(table, codes, shares))
+        return float(value), self.net.backward(theta, kept, adjoint)
 
 
 def _normalized(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
