@@ -16,7 +16,17 @@ from sklearn.base import clone
 
 import pgcc
 from pgcc.errors import FormatError, PgccError
-from pgcc.learn import ChowLiu, CircuitMLE, Imputer, MixtureOfTrees, SimplePGC, StackedEnsemble, load, save
+from pgcc.learn import (
+    ChowLiu,
+    CircuitMLE,
+    ContinuousMixture,
+    Imputer,
+    MixtureOfTrees,
+    SimplePGC,
+    StackedEnsemble,
+    load,
+    save,
+)
 from pgcc.learn.common.training import Run
 
 X = np.random.default_rng(0).integers(0, 2, (60, 3))
@@ -30,6 +40,7 @@ RUNS = {
     "SimplePGC": SimplePGC(2, 2, "paper", max_iter=12, batch_size=32),
     "trees": MixtureOfTrees(2, max_iter=12, n_iter_no_change=12, smoothing=0.1),
     "tree": ChowLiu(),
+    "continuous": ContinuousMixture("tree", 4, 1, max_iter=12, batch_size=32),
     "em": CircuitMLE(CIRCUIT, "em", max_iter=12),
     "lbfgs": CircuitMLE(KERNEL, "lbfgs", max_iter=12),
     "adam": CircuitMLE(KERNEL, "adam", max_iter=12),

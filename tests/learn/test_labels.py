@@ -21,7 +21,17 @@ import pgcc
 from pgcc import cli
 from pgcc.errors import EvidenceError, PgccError
 from pgcc.ir.domains import Domains, as_columns
-from pgcc.learn import ChowLiu, CircuitMLE, Imputer, MixtureOfTrees, SimplePGC, StackedEnsemble, load, save
+from pgcc.learn import (
+    ChowLiu,
+    CircuitMLE,
+    ContinuousMixture,
+    Imputer,
+    MixtureOfTrees,
+    SimplePGC,
+    StackedEnsemble,
+    load,
+    save,
+)
 from pgcc.learn.mixtures.encoding import encode
 from pgcc.learn.mixtures.mixture_likelihood import log_likelihoods
 from pgcc.learn.tables.read_rows import MOST_STATES, read_rows
@@ -275,6 +285,7 @@ START = pgcc.mixture(
 KINDS = {
     "ChowLiu": ChowLiu(),
     "MixtureOfTrees": MixtureOfTrees(2, max_iter=4),
+    "ContinuousMixture": ContinuousMixture("tree", 4, 1, max_iter=2),
     "SimplePGC": SimplePGC(2, 2, max_iter=3, recipe="paper"),
     "StackedEnsemble": StackedEnsemble([ChowLiu(), SimplePGC(1, 2, "paper", max_iter=2)]),
 }

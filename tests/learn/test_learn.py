@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import pgcc
 from pgcc.errors import EvidenceError, PgccError
-from pgcc.learn import DPP, ChowLiu, CircuitMLE, MixtureOfTrees, SimplePGC, StackedEnsemble
+from pgcc.learn import DPP, ChowLiu, CircuitMLE, ContinuousMixture, MixtureOfTrees, SimplePGC, StackedEnsemble
 from pgcc.learn.common.estimator import thread_count
 from pgcc.learn.trees.tree_mixture import TreeRows, Trees
 from pgcc.testing import brute_force
@@ -26,9 +26,10 @@ EVERY_KIND = [
     DPP(**QUICK),
     ChowLiu(),
     MixtureOfTrees(n_components=3, **QUICK),
+    ContinuousMixture(n_components=4, **QUICK),
     StackedEnsemble([ChowLiu(), SimplePGC(2, 2, **QUICK)]),
 ]
-IDS = ["SimplePGC", "paper", "DPP", "ChowLiu", "MixtureOfTrees", "StackedEnsemble"]
+IDS = ["SimplePGC", "paper", "DPP", "ChowLiu", "MixtureOfTrees", "ContinuousMixture", "StackedEnsemble"]
 
 
 def test_scikit_learn_clones_them():
@@ -38,6 +39,7 @@ def test_scikit_learn_clones_them():
         DPP(random_state=3),
         ChowLiu(),
         MixtureOfTrees(7),
+        ContinuousMixture("tree", 8),
         StackedEnsemble(random_state=1),
     ):
         assert repr(base.clone(model)) == repr(model)

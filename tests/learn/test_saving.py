@@ -12,7 +12,18 @@ import pytest
 
 import pgcc
 from pgcc.errors import FormatError
-from pgcc.learn import DPP, ChowLiu, CircuitMLE, Imputer, MixtureOfTrees, SimplePGC, StackedEnsemble, load, save
+from pgcc.learn import (
+    DPP,
+    ChowLiu,
+    CircuitMLE,
+    ContinuousMixture,
+    Imputer,
+    MixtureOfTrees,
+    SimplePGC,
+    StackedEnsemble,
+    load,
+    save,
+)
 
 X = np.random.default_rng(0).integers(0, 2, (60, 3))
 X[:, 1] |= X[:, 0]
@@ -22,6 +33,7 @@ KINDS = {
     "DPP": DPP("paper", max_iter=2, random_state=3),
     "ChowLiu": ChowLiu(2.5, binarize=0.5),
     "MixtureOfTrees": MixtureOfTrees(2, max_iter=2),
+    "ContinuousMixture": ContinuousMixture("tree", 4, 1, max_iter=2),
     "CircuitMLE": CircuitMLE(CIRCUIT, max_iter=2),
     "StackedEnsemble": StackedEnsemble([ChowLiu(), MixtureOfTrees(2, max_iter=1)]),
     "nested": StackedEnsemble((StackedEnsemble([ChowLiu()]), ChowLiu(2.0))),

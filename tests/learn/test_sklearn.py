@@ -18,7 +18,17 @@ from sklearn.utils.validation import check_is_fitted
 
 import pgcc
 from pgcc.errors import EvidenceError, PgccError
-from pgcc.learn import DPP, BayesianNetworkMLE, ChowLiu, CircuitMLE, Imputer, MixtureOfTrees, SimplePGC, StackedEnsemble
+from pgcc.learn import (
+    DPP,
+    BayesianNetworkMLE,
+    ChowLiu,
+    CircuitMLE,
+    ContinuousMixture,
+    Imputer,
+    MixtureOfTrees,
+    SimplePGC,
+    StackedEnsemble,
+)
 
 
 def independent(names: list[str]) -> pgcc.Circuit:
@@ -32,6 +42,7 @@ KINDS = {
     "DPP": DPP("paper", max_iter=1, binarize=0.0),
     "ChowLiu": ChowLiu(binarize=0.0),
     "MixtureOfTrees": MixtureOfTrees(2, max_iter=2, binarize=0.0),
+    "ContinuousMixture": ContinuousMixture("product", 4, 1, max_iter=2, binarize=0.0),
     "CircuitMLE": CircuitMLE(independent, max_iter=2, binarize=0.0),
     "BayesianNetworkMLE": BayesianNetworkMLE([], binarize=0.0),
     "StackedEnsemble": StackedEnsemble([ChowLiu()], binarize=0.0),

@@ -17,7 +17,7 @@ from pgcc.learn.common.training import Run, RunPlan
 from pgcc.learn.continuous.log_linear import LogLinear
 from pgcc.learn.continuous.tied_mixture import TiedBatches, TiedMixture, best_weights, gaussian, sobol_points
 from pgcc.learn.tables.data_split import DataSplit
-from pgcc.learn.trees.tree_estimators import ChowLiu
+from pgcc.learn.trees.tree_em import chow_liu_structure
 from pgcc.learn.trees.tree_mixture import Trees
 
 STRUCTURES = ("product", "tree")
@@ -61,7 +61,7 @@ class ContinuousMixture(Estimator):
     ----------
     circuit_ : Circuit
         The distribution that was learned.
-    weights_ : array
+    component_weights_ : array
         The weights of its components.
     parameters_ : array
         The parameters of the net.
@@ -124,13 +124,13 @@ class ContinuousMixture(Estimator):
         blocks = Blocks.of(data.rows.names)
         parents = np.full(len(blocks.first), -1)
         if check_choice("structure", self.structure, STRUCTURES) == "tree":
-            parents = ChowLiu().fit(data).trees_.parents[0]
+            parents = chow_liu_structure(data.rows)
         return TiedMixture(LogLinear(blocks, parents), check_whole("latent_dim", self.latent_dim, most=64), False)
 
     def _finish(self, runs: Sequence[Run], data: DataSplit) -> None:
         self.parameters_ = self._keep_history(runs[0])["theta"]
-        form, self.weights_, table = self._components(data)
-        self.circuit_ = form.circuit(self.weights_, table, data.rows.names)
+        form, self.component_weights_, table = self._components(data)
+        self.circuit_ = form.circuit(self.component_weights_, table, data.rows.names)
 
     def _components(self, data: DataSplit) -> tuple[LogLinear, np.ndarray, np.ndarray]:
         """The components of the mixture that was learned: their weights, and their table."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgcc.cluster import Crew
+from pgcc.cluster import HERE, Crew
 from pgcc.ir.blocks import Blocks
 from pgcc.learn.common.checkpoint import State
 from pgcc.learn.tables.data_split import DataSplit
@@ -88,6 +88,13 @@ class SingleTreeEM:
         return self._tree.arrays()
 
     state = learned
+
+
+def chow_liu_structure(rows: Rows) -> np.ndarray:
+    """The parent of every variable in the Chow–Liu tree; missing values are as frequent as those that are known."""
+    trainer = SingleTreeEM(rows, PairCounts.even(Blocks.of(rows.names), 1.0), HERE, None)
+    trainer.advance()
+    return trainer.learned()["parents"][0]
 
 
 # -- the contribution of a block of rows ---------------------------------------------------------------------
