@@ -15,7 +15,7 @@ from pgcc.learn.common.estimator import Estimator, check_choice, check_positive,
 from pgcc.learn.common.optimizers import Adam, MiniBatches
 from pgcc.learn.common.training import Run, RunPlan
 from pgcc.learn.continuous.log_linear import LogLinear
-from pgcc.learn.continuous.tied_mixture import TiedBatches, TiedMixture, best_weights, gaussian, sobol_points
+from pgcc.learn.continuous.tied_mixture import TiedBatches, TiedMixture, gaussian, improved_weights, sobol_points
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.trees.tree_em import chow_liu_structure
 from pgcc.learn.trees.tree_mixture import Trees
@@ -136,6 +136,6 @@ class ContinuousMixture(Estimator):
         """The components of the mixture that was learned: their weights, and their table."""
         mixture = self._mixture(data)
         table = mixture.table(self.parameters_, gaussian(sobol_points(_REFINED * self.n_components, mixture.latent)))
-        weights = best_weights(mixture, table, data.rows)
+        weights = improved_weights(mixture, table, data.rows)
         kept = np.flatnonzero(weights > _LEAST / len(weights))
         return mixture.form, weights[kept] / weights[kept].sum(), table[:, kept]

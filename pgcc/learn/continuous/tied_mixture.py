@@ -21,8 +21,8 @@ _HIDDEN = 64, 64
 _PRECISION = np.float32
 # Frequencies at the start are so far from 0 and 1. The probability of the empty row in training is at most so large.
 _RARE, _MOST_EMPTY = 0.01, 1 - 1e-6
-# Steps of EM for the weights. An epoch has at least so many mini-batches: several passes over few rows.
-_STEPS, _MINI_BATCHES = 3, 32
+# An epoch has at least so many mini-batches: several passes over few rows.
+_MINI_BATCHES = 32
 
 
 class TiedMixture:
@@ -126,17 +126,12 @@ def gaussian(uniform: np.ndarray, shift: np.ndarray | float = 0.0) -> np.ndarray
     return ndtri(np.clip((uniform + shift) % 1, 1e-6, 1 - 1e-6)).T
 
 
-def best_weights(mixture: TiedMixture, table: np.ndarray, rows: Rows) -> np.ndarray:
-    """The weights of the components of a table after some steps of EM, from equal weights."""
-    count = table.shape[1]
-    weights = np.full(count, 1 / count)
-    for _ in range(_STEPS):
-        taken = np.zeros(count)
-        for some in slices(len(rows.packed), count):
-            codes, often = unpack(rows.packed[some], rows.n), rows.counts[some]
-            taken += often @ _normalized(mixture.logs(table, codes, np.log(weights)))[1]
-        weights = np.maximum(taken / taken.sum(), 1e-300)
-    return weights
+def improved_weights(mixture: TiedMixture, table: np.ndarray, rows: Rows) -> np.ndarray:
+    """The weights of the components of a table after a step of EM from equal weights. (More of them overfit.)"""
+    taken = np.zeros(table.shape[1])
+    for some in slices(len(rows.packed), table.shape[1]):
+        taken += rows.counts[some] @ _normalized(mixture.logs(table, unpack(rows.packed[some], rows.n), 0.0))[1]
+    return taken / taken.sum()
 
 
 class TiedBatches:
