@@ -16,7 +16,7 @@ from pgcc.learn.tables.packed_rows import Rows, batches, slices, unpack
 from pgcc.learn.trees.missing_trees import MissingTrees
 
 # The widths of the hidden layers of the net. (The six growing layers of the paper take three times as long.)
-_HIDDEN = 64, 64
+_HIDDEN = 128, 128
 # The precision of training. (Float64 takes 1.8 times as long and learns nothing better.)
 _PRECISION = np.float32
 # Frequencies at the start are so far from 0 and 1. The probability of the empty row in training is at most so large.
