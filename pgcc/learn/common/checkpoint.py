@@ -145,8 +145,8 @@ class Checkpoint:
         return CheckpointError(f"{self.place} is not a checkpoint, or it is damaged: delete it to start over")
 
 
-def part_of(folder: CheckpointPath | None, i: int) -> Path | None:
-    """The checkpoint of the i-th of several estimators, in a folder that is created if necessary."""
+def part_of(folder: CheckpointPath | None, name: int | str) -> Path | None:
+    """The checkpoint of one of several runs, by its number or name, in a folder that is created if necessary."""
     if folder is None:
         return None
     path = as_path(folder, "a checkpoint")
@@ -158,7 +158,7 @@ def part_of(folder: CheckpointPath | None, i: int) -> Path | None:
         ) from None
     except OSError as error:
         raise _unwritable(path, error) from None
-    return path / f"{i}.npz"
+    return path / f"{name}.npz"
 
 
 def _check_folder(path: Path) -> None:
