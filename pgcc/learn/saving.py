@@ -67,6 +67,7 @@ _LEARNED: dict[str, type] = {
     "partition_": list,
     "trees_": Trees,
     "weights_": np.ndarray,
+    "validation_score_": float,
     "tables_": dict,
     "parents_": dict,
     "members_": list,

@@ -20,7 +20,7 @@ from pgcc.learn.common.training import Run, RunPlan, Trainer, read_runs, run_epo
 from pgcc.learn.tables.data_split import DataSplit
 
 # Errors that concern one candidate only: it cannot be learned (from these data), or is too large.
-_FAILURES = (PgccError, ArithmeticError, np.linalg.LinAlgError, MemoryError)
+FAILURES = (PgccError, ArithmeticError, np.linalg.LinAlgError, MemoryError)
 _KINDS: tuple[type[PgccError], ...] = (CircuitError, EvidenceError, FormatError, PrecisionError, SemanticsError)
 # Validation rows are scored in between as long as that takes less than this part of the time.
 _LOOKING = 0.05
@@ -132,7 +132,7 @@ class Entrant:
                 self.leave()
         except CheckpointError:
             raise
-        except _FAILURES as error:
+        except FAILURES as error:
             self.fail(error)
         finally:
             self.seconds += time.perf_counter() - began
@@ -186,7 +186,7 @@ def enter(candidates: Sequence[Estimator], data: DataSplit, folder: CheckpointPa
         try:
             plans = candidate._plans(candidate._read(data, None, seed), seed, HERE)
             settings, arrays = candidate._settings(seed), list(candidate._arrays(data))
-        except _FAILURES as error:
+        except FAILURES as error:
             entrants.append(Entrant(candidate, 0, seed, no_plan, data, Checkpoint(None, {})))
             entrants[-1].fail(error)
             continue

@@ -33,8 +33,10 @@ _LEAST_GAIN, _UNKNOWN_GAIN = 0.02, 1.0
 # With a budget: the part of it in which all begin, their first epochs, the part of what is left that these may take,
 # and the part after which one that has not done its first epoch is given up.
 _EXPLORING, _FIRST, _SHARE, _LATE = 0.3, 3, 0.1, 0.15
-# The parts of a budget that are kept for the end, at least, and that an entrant runs, at least. Seconds between looks.
-_RESERVE, _LEAST_LEG, _TICK = 0.04, 0.01, 0.25
+# The parts of a budget that are kept for the end, at least; that it may be late; and that an entrant runs, at least.
+_RESERVE, _GRACE, _LEAST_LEG = 0.04, 0.04, 0.01
+# Seconds between two looks.
+_TICK = 0.25
 
 
 class Clock:
@@ -51,6 +53,10 @@ class Clock:
     def has(self, seconds: float) -> bool:
         """Whether most of something that takes so long would be in time."""
         return self.left > 0.6 * seconds
+
+    def has_until_the_end(self, seconds: float) -> bool:
+        """Whether something that takes so long would end before the budget does, or a little later."""
+        return self.left + self.reserve + _GRACE * self.budget > seconds
 
 
 def worth(entrants: Sequence[Entrant], counts: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath, part_of
 from pgcc.learn.common.estimator import Estimator, check_positive, seed_of, thread_count
 from pgcc.learn.common.mixing import mixture_of_learned
 from pgcc.learn.common.training import INTERRUPTED, despite_interrupt
-from pgcc.learn.ensembles.entrants import Entrant, enter
+from pgcc.learn.ensembles.entrants import FAILURES, Entrant, enter
 from pgcc.learn.ensembles.race import Clock, Threads, go_on_workers, race_by_rungs, race_by_seconds
 from pgcc.learn.ensembles.stacking import additions, cross_fitted_score, stacking_weights
 from pgcc.learn.mixtures.simple_pgc import SimplePGC
@@ -30,8 +30,8 @@ from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.trees.tree_estimators import MixtureOfTrees
 from pgcc.progress import progress
 
-# Parts with a smaller weight are dropped. With a budget, circuits are built until this part of it is gone.
-_LEAST_WEIGHT, _LATEST = 0.005, 1.05
+# Parts with a smaller weight are dropped.
+_LEAST_WEIGHT = 0.005
 
 
 @dataclass(eq=False, repr=False)
@@ -129,28 +129,19 @@ class StackedEnsemble(Estimator):
                 warnings.warn(INTERRUPTED.format(sum(one.run.epochs for one in entrants)), stacklevel=3)
             finally:
                 pool.stop(pool.running)
-            _complain(entrants)
             despite_interrupt(lambda: self._stack(entrants, data, clock))
 
     def _stack(self, entrants: Sequence[Entrant], data: DataSplit, clock: Clock | None) -> None:
         """Set the learned attributes: build the circuits of the parts that get weight in the stack."""
-        counts, parts = data.held_out.counts, [one for one in entrants if one.found]
+        counts = data.held_out.counts
+        members = _build(entrants, counts, clock)
+        parts = [one for one in entrants if one in members]
         logs = np.array([one.found.logs for one in parts if one.found])
-        weights = stacking_weights(logs, counts)
-        members: dict[Entrant, Estimator] = {}
-        for i in np.argsort(-weights, kind="stable"):
-            if weights[i] >= min(_LEAST_WEIGHT, weights.max()) and not (
-                members and clock and clock.left + clock.reserve < parts[i].building + (1 - _LATEST) * clock.budget
-            ):
-                members[parts[i]] = parts[i].member()
-        kept = [i for i, one in enumerate(parts) if one in members]
-        self.weights_ = stacking_weights(logs[kept], counts)
-        self.members_ = [members[parts[i]] for i in kept]
-        self.validation_score_ = cross_fitted_score(logs[kept], counts)
-        weight = dict(zip(members, [0.0] * len(members), strict=True)) | {
-            parts[i]: float(w) for i, w in zip(kept, self.weights_, strict=True)
-        }
-        added = {parts[i]: float(more) for i, more in zip(kept, additions(logs[kept], counts), strict=True)}
+        self.weights_ = stacking_weights(logs, counts)
+        self.members_ = [members[one] for one in parts]
+        self.validation_score_ = cross_fitted_score(logs, counts)
+        weight = dict(zip(parts, self.weights_.tolist(), strict=True))
+        added = dict(zip(parts, additions(logs, counts).tolist(), strict=True))
         self.history_: dict[str, list[Any]] = {
             "candidate": [_name(one.candidate) for one in entrants],
             "validation": [one.score for one in entrants],
@@ -231,17 +222,31 @@ def _name(candidate: Estimator) -> str:
     return " ".join(repr(candidate).split())
 
 
-def _complain(entrants: Sequence[Entrant]) -> None:
-    """Warn about those that failed; an error if nothing was found."""
+def _build(entrants: Sequence[Entrant], counts: np.ndarray, clock: Clock | None) -> dict[Entrant, Estimator]:
+    """The parts that get weight in the stack, as estimators; with a clock, those that can be built in time."""
+    members: dict[Entrant, Estimator] = {}
+    while parts := [one for one in entrants if one.found]:
+        weights = stacking_weights(np.array([one.found.logs for one in parts if one.found]), counts)
+        for i in np.argsort(-weights, kind="stable"):
+            one = parts[i]
+            late = bool(members) and clock is not None and not clock.has_until_the_end(one.building)
+            if one in members or late or weights[i] < min(_LEAST_WEIGHT, weights.max()):
+                continue
+            try:
+                members[one] = one.member()
+            except FAILURES as error:
+                one.fail(error)
+                break  # the others share its weight
+        else:
+            break
     for one in entrants:
         if one.failure is not None:
-            warnings.warn(f"a candidate failed and is left out: {_name(one.candidate)}: {one.failure}", stacklevel=5)
-    if not any(one.found for one in entrants):
+            warnings.warn(f"a candidate failed and is left out: {_name(one.candidate)}: {one.failure}", stacklevel=7)
+    if not members:
         first = next((one for one in entrants if one.failure is not None), None)
         if first is None or first.failure is None:
-            raise PgccError(
-                "no candidate did an epoch within the budget: a larger budget= is needed", argument="budget"
-            )
+            raise PgccError("no candidate did an epoch in time: a larger budget= is needed", argument="budget")
         raise type(first.failure)(
             f"every candidate failed; the first one was {_name(first.candidate)}: {first.failure}"
         )
+    return {one: members[one] for one in entrants if one in members and one.found}
