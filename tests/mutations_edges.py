@@ -39,7 +39,7 @@ EDGE_MUTANTS = [
      "log_weights[c] - 0.0 * normalizer(B, transposed, L, work.inverse[own], scratch)", LIKELIHOOD),
     ("groups of what repels", "learn/mixtures/partition.py", "partition_variables",
      "not w[k] > 0", "False", LIKELIHOOD),
-    ("responsibilities that do not add up", "learn/ensembles/stacked_ensemble.py", "stacking_weights",
+    ("responsibilities that do not add up", "learn/ensembles/stacking.py", "stacking_weights",
      "joint / joint.sum(axis=0)", "joint", "learn/test_stacked_ensemble.py"),
     ("labels the other way round", "learn/tables/read_rows.py", "_domain",
      "sorted(known)", "sorted(known, reverse=True)", "learn/test_labels.py"),

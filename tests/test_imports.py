@@ -85,6 +85,7 @@ THIRD_PARTY = {
     "tqdm": ("pgcc.progress",),
     "scipy": ("pgcc.learn",),
     "sklearn": ("pgcc.learn",),
+    "threadpoolctl": ("pgcc.learn",),
     "torch": ("pgcc.torch",),
 }
 

@@ -96,7 +96,7 @@ def test_fits_of_one_and_of_several_have_one(monkeypatch):
     assert "MixtureOfTrees" in terminal.getvalue()
     terminal.truncate(0)
     StackedEnsemble([ChowLiu(), MixtureOfTrees(2, max_iter=3)]).fit(X)
-    assert "candidates" in terminal.getvalue()
+    assert "StackedEnsemble" in terminal.getvalue()
     assert "MixtureOfTrees" not in terminal.getvalue()
 
 

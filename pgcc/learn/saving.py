@@ -68,6 +68,7 @@ _LEARNED: dict[str, type] = {
     "trees_": Trees,
     "weights_": np.ndarray,
     "component_weights_": np.ndarray,
+    "validation_score_": float,
     "tables_": dict,
     "parents_": dict,
     "members_": list,

@@ -18,24 +18,19 @@ def rows(count: int = 120, n: int = 5) -> np.ndarray:
 
 
 class Broken(ChowLiu):
-    """Cannot be fitted, or not be scored."""
+    """Cannot be planned, or not be finished."""
 
     def __init__(self, error: Exception | None = None, late: bool = False):
         super().__init__()
         self.error, self.late = error, late
 
-    def fit(self, X, y=None, **more):
-        if self.error is not None and not self.late:
+    def _plans(self, data, seed, workers):
+        if not self.late:
             raise self.error
-        return super().fit(X, y, **more)
+        return super()._plans(data, seed, workers)
 
-    def score_samples(self, X):
-        if self.error is not None:
-            raise self.error
-        return super().score_samples(X)
-
-    def score(self, X, y=None):
-        return float(np.mean(self.score_samples(X)))
+    def _finish(self, runs, data):
+        raise self.error
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from sklearn.base import clone
 import pgcc
 from pgcc.errors import EvidenceError
 from pgcc.learn import ChowLiu, CircuitMLE, SimplePGC, StackedEnsemble
-from pgcc.learn.ensembles.stacked_ensemble import stacking_weights
+from pgcc.learn.ensembles.stacking import stacking_weights
 from pgcc.learn.mixtures import encoding
 from pgcc.learn.mixtures.encoding import tabulate
 
@@ -20,7 +20,7 @@ def rows(n, seed):
 
 def test_candidates_share_work_and_are_as_if_fitted_alone(monkeypatch):
     X, valid, encoded = rows(300, 1), rows(200, 2), []
-    candidates = [SimplePGC(max_group, n, max_iter=3) for max_group in (1, 2, 3) for n in (1, 2)]
+    candidates = [SimplePGC(max_group, n, "paper", max_iter=2) for max_group in (1, 2, 3) for n in (1, 2)]
     monkeypatch.setattr(encoding, "tabulate", lambda *a: encoded.append(a) or tabulate(*a))
     stack = StackedEnsemble(candidates).fit(X, validation=valid)
     assert len(encoded) == 2 * 3  # tables, sizes of groups

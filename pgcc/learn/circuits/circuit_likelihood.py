@@ -15,6 +15,7 @@ from pgcc.cluster import Crew
 from pgcc.determinants.cofactors import Matrices
 from pgcc.evaluate.differentiation import Gradients
 from pgcc.ir.circuit import Circuit
+from pgcc.learn.common.checkpoint import State
 from pgcc.learn.tables.packed_rows import Block, Rows
 from pgcc.program.program import SUM
 from pgcc.queries.gradient import GradientFunction
@@ -89,6 +90,12 @@ class CircuitLikelihood:
         if not _finite(numbers):
             return -math.inf
         return float(self._total(_log_likelihood, self._held_out, self._sent, numbers)) / len(self.held_out)
+
+    def scores(self, learned: State) -> np.ndarray:
+        """The log-likelihood of every distinct row of the validation data."""
+        assert self.held_out is not None
+        function = self._functions.at(self.parameters.numbers(learned["theta"]))
+        return np.concatenate([function.logs(block.codes) for block in self.held_out.blocks()])
 
     def expected_counts(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
         """The E-step: the mean log-likelihood, and the expected number of rows that choose each term of a sum."""

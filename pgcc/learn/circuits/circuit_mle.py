@@ -118,7 +118,7 @@ class CircuitMLE(Estimator):
         likelihood = CircuitLikelihood(circuit, data.rows, data.validation, workers, bool(self.free_matrices))
         make_trainer, state = self._trainer(likelihood, seed)
         learned = {"theta": (float, len(likelihood.parameters.start))}
-        return [RunPlan(make_trainer, epochs, patience, learned, state)]
+        return [RunPlan(make_trainer, epochs, patience, learned, state, scores=likelihood.scores)]
 
     def _finish(self, runs: Sequence[Run], data: DataSplit) -> None:
         circuit = with_weights_only(self._circuit_over(data.rows.names, data.named))

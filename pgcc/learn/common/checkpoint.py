@@ -44,38 +44,6 @@ class CheckpointError(FormatError):
     """A checkpoint that is damaged, belongs to another run, or cannot be written: not a failure of the model."""
 
 
-class Files:
-    """A checkpoint (a file, or a folder of files) as bytes, for a worker of a cluster, which does not see our disk.
-
-    Parameters
-    ----------
-    path : Path
-        The checkpoint, which need not exist.
-    """
-
-    def __init__(self, path: Path):
-        self._name = path.name
-        self._content: dict[Path, bytes] = {}  # keys: paths relative to the folder of the checkpoint
-        try:
-            for file in [path] if path.is_file() else path.rglob("*.npz"):
-                if file.is_file():
-                    self._content[file.relative_to(path.parent)] = read_bytes(file)
-        except OSError as error:
-            raise CheckpointError(f"the checkpoint {path} cannot be read: {error.strerror or error}") from None
-
-    def write(self, folder: Path) -> Path:
-        """Write the files into a folder; return the path of the checkpoint there."""
-        for name, content in self._content.items():
-            path = folder / name
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with replacing(path) as file:
-                    file.write(content)
-            except OSError as error:
-                raise _unwritable(path, error) from None
-        return folder / self._name
-
-
 class Checkpoint:
     """The file in which a run keeps its state: arrays, and a dictionary that is stored as JSON.
 
@@ -145,8 +113,8 @@ class Checkpoint:
         return CheckpointError(f"{self.place} is not a checkpoint, or it is damaged: delete it to start over")
 
 
-def part_of(folder: CheckpointPath | None, i: int) -> Path | None:
-    """The checkpoint of the i-th of several estimators, in a folder that is created if necessary."""
+def part_of(folder: CheckpointPath | None, name: int | str) -> Path | None:
+    """The checkpoint of one of several runs, by its number or name, in a folder that is created if necessary."""
     if folder is None:
         return None
     path = as_path(folder, "a checkpoint")
@@ -158,7 +126,7 @@ def part_of(folder: CheckpointPath | None, i: int) -> Path | None:
         ) from None
     except OSError as error:
         raise _unwritable(path, error) from None
-    return path / f"{i}.npz"
+    return path / f"{name}.npz"
 
 
 def _check_folder(path: Path) -> None:

@@ -18,7 +18,7 @@ from pgcc.evaluate.parallel import count_processors
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import Domains
 from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath, State
-from pgcc.learn.common.training import Run, RunPlan, train
+from pgcc.learn.common.training import Run, RunPlan, despite_interrupt, train
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.tables.packed_rows import Rows, hold_out
 from pgcc.learn.tables.read_rows import read_chunks, read_rows
@@ -114,7 +114,7 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         with crew(cluster) as workers:
             plans = self._plans(data, seed, workers)
             runs = train(plans, saved_runs, workers, getattr(self, "verbose", False), type(self).__name__)
-        self._finish(runs, data)
+        despite_interrupt(lambda: self._finish(runs, data))
 
     def _plans(self, data: DataSplit, seed: int, workers: Crew) -> list[RunPlan]:
         """Check the parameters, and plan the runs. The workers may share the rows of every epoch."""

@@ -170,7 +170,8 @@ class MiniBatches:
 
     def __init__(self, objective: Objective, adam: Adam, rate: float, last_rate: float, epochs: int, seed: int):
         self._objective, self._adam = objective, adam
-        self._rate, self._last_rate, self._epochs, self._seed = rate, last_rate, epochs, seed
+        self._rate, self._last_rate, self._seed = rate, last_rate, seed
+        self.epochs = epochs  # when the schedule of the learning rate ends; it may be changed between epochs
 
     def advance(self) -> float:
         """One epoch. Returns the mean log-likelihood of the training data, each mini-batch before its step."""
@@ -178,7 +179,7 @@ class MiniBatches:
         epoch = adam.steps // -(-objective.rows // objective.batch)
         total, done = 0.0, 0
         for rows, function in objective.batches(np.random.default_rng([self._seed, epoch])):
-            rate = self._rate_at((epoch + done / objective.length) / self._epochs)
+            rate = self._rate_at((epoch + done / objective.length) / self.epochs)
             value, gradient = function(adam.theta)
             adam.step(gradient, rate)
             total += value
@@ -188,7 +189,7 @@ class MiniBatches:
     def _rate_at(self, done: float) -> float:
         """The learning rate when this fraction of all epochs is done."""
         low = self._last_rate
-        return self._rate * (low + (1 - low) * 0.5 * (1 + math.cos(math.pi * done)))
+        return self._rate * (low + (1 - low) * 0.5 * (1 + math.cos(math.pi * min(done, 1.0))))
 
     def validate(self) -> float | None:
         """The mean log-likelihood of the validation data at the moving average of the parameters."""

@@ -20,11 +20,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from pgcc.cluster import HERE, Crew, Lost
-from pgcc.errors import PgccError, plural
+from pgcc.errors import PgccError
 from pgcc.learn.common.checkpoint import EVERY, Checkpoint, Shapes, State, fits
 from pgcc.progress import progress
 
-_KEPT = "the best parameters so far are kept"
+# What is said after an interrupt, with the number of epochs that were done.
+INTERRUPTED = "fit was interrupted after {} epochs: the best parameters so far are kept"
 
 
 class Trainer(Protocol):
@@ -60,6 +61,9 @@ class RunPlan:
     shared : optional
         What the runs of an estimator share, an argument of `make_trainer` after the state. Each of these runs is given
         to a worker as a whole. (Otherwise the trainer makes use of workers.)
+    scores : callable, optional
+        What `Trainer.learned` returned → the log-likelihood of every distinct row of the validation data (of
+        `Rows.packed`), for ensembles. Without it, they build a circuit to learn them.
     """
 
     make_trainer: Callable[..., Trainer]
@@ -68,6 +72,7 @@ class RunPlan:
     learned: Shapes
     state: Shapes
     shared: Any = None
+    scores: Callable[[State], np.ndarray] | None = None
 
     def trainer(self, state: State | None) -> Trainer:
         """The trainer, new or restored from a state."""
@@ -76,13 +81,14 @@ class RunPlan:
 
 @dataclass(eq=False)
 class Run:
-    """The progress of a run: best parameters, history, and the state of the trainer until the run is over."""
+    """The progress of a run: best parameters, history, and the trainer with its state until the run is over."""
 
     best: State = field(default_factory=dict)
     best_epoch: int = -1
     over: bool = False
     history: dict[str, list[float]] = field(default_factory=lambda: {"train": [], "validation": [], "seconds": []})
     state: State = field(default_factory=dict)
+    trainer: Trainer | None = None
 
     @property
     def epochs(self) -> int:
@@ -105,7 +111,7 @@ class Run:
             self.best, self.best_epoch = trainer.learned(), self.epochs - 1
         since = self.epochs - 1 - self.best_epoch
         self.over = self.epochs >= plan.epochs or (plan.patience is not None and since >= plan.patience)
-        self.state = {} if self.over else trainer.state()
+        self.state, self.trainer = ({}, None) if self.over else (trainer.state(), trainer)
 
     def _last_is_best(self) -> bool:
         score = self.history["validation"][-1]
@@ -116,14 +122,14 @@ def run_epochs(plan: RunPlan, run: Run) -> Iterator[None]:
     """Run the remaining epochs, yielding after each."""
     if run.over:
         return
-    trainer = plan.trainer(run.state or None)
+    run.trainer = trainer = plan.trainer(run.state or None)
     if not run.state:
         run.best = trainer.learned()
     while not run.over:
         began = time.perf_counter()
         train = trainer.advance()
         if train is None:
-            run.over, run.state = True, {}
+            run.over, run.state, run.trainer = True, {}, None
             return
         score = trainer.validate()
         run.record(train, train if score is None else score, time.perf_counter() - began)
@@ -154,7 +160,7 @@ def train(
     what : str
         The label of the progress bar.
     """
-    runs = _read(checkpoint, plans) or [Run() for _ in plans]
+    runs = read_runs(checkpoint, plans) or [Run() for _ in plans]
     if all(run.over for run in runs):
         return runs
     written = _epochs(runs)
@@ -163,7 +169,7 @@ def train(
         try:
             for i in done(plans, runs):
                 if _epochs(runs) - written >= EVERY:
-                    _write(checkpoint, runs)
+                    write_runs(checkpoint, runs)
                     written = _epochs(runs)
                 if verbose:
                     print(progress_line(plans, runs, i), file=sys.stderr, flush=True)
@@ -172,9 +178,9 @@ def train(
         except KeyboardInterrupt:
             if best_of(runs) is None:
                 raise
-            warnings.warn(f"fit was interrupted after {plural(_epochs(runs), 'epoch')}: {_KEPT}", stacklevel=5)
+            warnings.warn(INTERRUPTED.format(_epochs(runs)), stacklevel=5)
             return runs  # not written: a state is valid until the next epoch, which was interrupted
-    _write(checkpoint, runs)
+    write_runs(checkpoint, runs)
     return runs
 
 
@@ -188,7 +194,7 @@ def _run_sequentially(plans: Sequence[RunPlan], runs: list[Run]) -> Iterator[int
 def _run_on_workers(workers: Crew, plans: Sequence[RunPlan], runs: list[Run]) -> Iterator[int]:
     """Do every run on a worker; yield the index of each finished run. Runs are independent, so results are the same."""
     left = [i for i, run in enumerate(runs) if not run.over]
-    parts = [(replace(plans[i], shared=None), runs[i]) for i in left]
+    parts = [(replace(plans[i], shared=None, scores=None), runs[i]) for i in left]
     for k, found in workers.as_completed(_finish, parts, workers.send(plans[0].shared)):
         i = left[k]
         if isinstance(found, Lost):
@@ -202,6 +208,15 @@ def _finish(part: tuple[RunPlan, Run], shared: Any) -> Run:
     for _ in run_epochs(replace(plan, shared=shared), run):
         pass
     return run
+
+
+def despite_interrupt(work: Callable[[], None]) -> None:
+    """Finish what was learned: if that is interrupted (Ctrl-C), it begins again, until the next interrupt."""
+    try:
+        work()
+    except KeyboardInterrupt:
+        warnings.warn("fit is about to end: another interrupt stops it", stacklevel=5)
+        work()
 
 
 def progress_line(plans: Sequence[RunPlan], runs: Sequence[Run], i: int) -> str:
@@ -242,7 +257,8 @@ def _epochs(runs: Sequence[Run]) -> int:
     return sum(run.epochs for run in runs)
 
 
-def _write(checkpoint: Checkpoint, runs: Sequence[Run]) -> None:
+def write_runs(checkpoint: Checkpoint, runs: Sequence[Run]) -> None:
+    """Write runs to a checkpoint, between epochs: a state is valid until the next one."""
     arrays = {
         f"{i}.{kind}.{name}": array
         for i, run in enumerate(runs)
@@ -252,7 +268,8 @@ def _write(checkpoint: Checkpoint, runs: Sequence[Run]) -> None:
     checkpoint.write(arrays, {"runs": [{name: getattr(run, name) for name in _JSON_FIELDS} for run in runs]})
 
 
-def _read(checkpoint: Checkpoint, plans: Sequence[RunPlan]) -> list[Run] | None:
+def read_runs(checkpoint: Checkpoint, plans: Sequence[RunPlan]) -> list[Run] | None:
+    """The runs of these plans in a checkpoint, if there is one."""
     if (found := checkpoint.read()) is None:
         return None
     arrays, rest = found

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
+from pgcc.cluster import crew
 from pgcc.errors import PgccError, brief
-from pgcc.learn.common.checkpoint import CheckpointPath
-from pgcc.learn.common.estimator import Estimator, seed_of, thread_count
+from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath, part_of
+from pgcc.learn.common.estimator import Estimator, check_positive, seed_of, thread_count
 from pgcc.learn.common.mixing import mixture_of_learned
-from pgcc.learn.ensembles.candidates import fit_all, name_of
+from pgcc.learn.common.training import INTERRUPTED, despite_interrupt
+from pgcc.learn.ensembles.entrants import FAILURES, Entrant, enter
+from pgcc.learn.ensembles.race import Clock, Threads, go_on_workers, race_by_rungs, race_by_seconds
+from pgcc.learn.ensembles.stacking import additions, cross_fitted_score, stacking_weights
 from pgcc.learn.mixtures.simple_pgc import SimplePGC
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.trees.tree_estimators import MixtureOfTrees
+from pgcc.progress import progress
 
-# Candidates with a smaller weight are dropped from the mixture. The number of EM iterations for the weights.
+# Parts with a smaller weight are dropped.
 _LEAST_WEIGHT = 0.005
-_ITERATIONS = 1000
 
 
 @dataclass(eq=False, repr=False)
@@ -29,22 +39,29 @@ class StackedEnsemble(Estimator):
     """Learn the best density model that pgcc offers: mixtures of trees and of determinantal PGCs, stacked.
 
     Trees model positive dependence and determinants negative dependence; models that differ only in their seeds make
-    different mistakes. Every candidate is fitted to the training data. The weights of their mixture then maximize the
-    likelihood of the validation data (Smyth and Wolpert 1999), and candidates with weight 0 are dropped.
+    different mistakes. The runs of all candidates race: each does a few epochs on the training data, and those go on
+    that may still add something to the others. The weights of their mixture maximize the likelihood of the validation
+    data (Smyth and Wolpert 1999), and parts with weight 0 are dropped.
+
+    Ctrl-C ends the race, with a warning: the model is the best stack of what was found so far.
 
     Parameters
     ----------
     candidates : sequence of estimators, optional
-        The estimators to fit (copies of them), in turn. By default, `default_candidates`.
+        The estimators to fit (copies of them), in any order. By default, `default_candidates`.
+    budget : float, optional
+        Seconds of wall time. More of them go to the parts that promise most, and the fit ends within a tenth more. What
+        is learned then depends on the speed of the machine. By default, every part that is promising runs to its end.
     binarize : float, optional
         The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
         Candidates receive the data after this step, so their own thresholds are not used.
     random_state : int, numpy Generator or RandomState, or None
         The seed of the default candidates, and of the choice of rows that are set aside for validation.
     n_jobs : int, optional
-        The number of threads of the default candidates; −1 means one per processor.
+        The number of runs at the same time, in threads; −1 means one per processor. Without a budget, the model is the
+        same for any number.
     verbose : bool, optional
-        Report every candidate on standard error. By default, a bar shows the progress if that is a terminal; False
+        Report the leading runs on standard error. By default, a bar shows the progress if that is a terminal; False
         shows nothing.
 
     Attributes
@@ -52,12 +69,15 @@ class StackedEnsemble(Estimator):
     circuit_ : Circuit
         The distribution that was learned.
     members_ : list of estimators
-        The fitted candidates that are in the mixture.
+        The fitted candidates that are in the mixture, one for each of their runs that is.
     weights_ : array
         Their weights.
+    validation_score_ : float
+        The mean log-likelihood of the validation data, each half of them with weights that the other half chose.
     history_ : dict of lists
-        For every candidate: its name, the mean log-likelihood of the validation data, and None or the reason why it
-        failed. A candidate that failed has the likelihood NaN and is not a member.
+        For every run of a candidate: its candidate, the mean log-likelihood of the validation data, and None or the
+        reason why it failed (then the likelihood is NaN); its epochs, seconds, weight, and what it adds: by how much
+        the likelihood is better with it than without it. `summary` prints them.
 
     See Also
     --------
@@ -75,6 +95,7 @@ class StackedEnsemble(Estimator):
     """
 
     candidates: Sequence[Estimator] | None = None
+    budget: float | None = None
     _: KW_ONLY
     binarize: float | None = None
     random_state: Any = 0
@@ -82,26 +103,95 @@ class StackedEnsemble(Estimator):
     verbose: bool | None = None
 
     def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
-        """Fit the candidates and find the weights of their best mixture. Workers fit the candidates."""
-        seed, threads = seed_of(self.random_state, checkpoint), thread_count(self.n_jobs)
+        """Race, and find the weights of the best mixture. Workers run candidates for some epochs."""
+        began, seed, threads = time.perf_counter(), seed_of(self.random_state, checkpoint), thread_count(self.n_jobs)
+        clock = None if self.budget is None else Clock(check_positive("budget", self.budget), began)
+        if clock and cluster is not None:
+            raise PgccError("budget= is for the threads of one machine: with cluster=, every run goes to its end")
         data = self._read(X, validation, seed)
-        candidates = _copies(self.candidates, seed, threads)
-        fitted = fit_all(
-            candidates, data, _score_held_out, checkpoint, cluster, self.verbose, lambda x: f"validation {x.mean():.4f}"
-        )
+        counts = data.held_out.counts
+        with threadpool_limits(1, "blas"), crew(cluster) as workers, self._progress(clock) as tell:
+            entrants = enter(_copies(self.candidates, seed), data, checkpoint)
+            pool = Threads(threads)
+            try:
+                for one in entrants:
+                    one.look()  # at what a checkpoint has of it
+                if clock:
+                    race_by_seconds(entrants, counts, clock, pool, partial(tell, entrants))
+                else:
+                    go = pool.go if cluster is None else partial(go_on_workers, workers, data)
+                    place = None if checkpoint is None else part_of(checkpoint, "race")
+                    saved = Checkpoint(place, self._settings(seed), *data.tables)
+                    race_by_rungs(entrants, counts, saved, partial(go, tell=partial(tell, entrants)))
+            except KeyboardInterrupt:
+                if not any(one.found for one in entrants):
+                    raise
+                warnings.warn(INTERRUPTED.format(sum(one.run.epochs for one in entrants)), stacklevel=3)
+            finally:
+                pool.stop(pool.running)
+            despite_interrupt(lambda: self._stack(entrants, data, clock))
+
+    def _stack(self, entrants: Sequence[Entrant], data: DataSplit, clock: Clock | None) -> None:
+        """Set the learned attributes: build the circuits of the parts that get weight in the stack."""
+        counts = data.held_out.counts
+        members = _build(entrants, counts, clock)
+        parts = [one for one in entrants if one in members]
+        logs = np.array([one.found.logs for one in parts if one.found])
+        self.weights_ = stacking_weights(logs, counts)
+        self.members_ = [members[one] for one in parts]
+        self.validation_score_ = cross_fitted_score(logs, counts)
+        weight = dict(zip(parts, self.weights_.tolist(), strict=True))
+        added = dict(zip(parts, additions(logs, counts).tolist(), strict=True))
         self.history_: dict[str, list[Any]] = {
-            "candidate": [name_of(one.candidate) for one in fitted],
-            "validation": [math.nan if one.failure else float(one.answer.mean()) for one in fitted],
-            "failure": [one.failure for one in fitted],
+            "candidate": [_name(one.candidate) for one in entrants],
+            "validation": [one.score for one in entrants],
+            "failure": [None if one.failure is None else str(one.failure) for one in entrants],
+            "epochs": [one.run.epochs for one in entrants],
+            "seconds": [one.seconds for one in entrants],
+            "weight": [weight.get(one, 0.0) for one in entrants],
+            "adds": [added.get(one, 0.0) for one in entrants],
         }
-        succeeded = [one for one in fitted if one.failure is None]
-        logs = np.array([one.answer for one in succeeded])
-        weights = stacking_weights(logs)
-        kept = np.flatnonzero(weights >= min(_LEAST_WEIGHT, weights.max()))
-        self.weights_ = stacking_weights(logs[kept])
-        self.members_ = [succeeded[i].candidate for i in kept]
         circuits = [member.circuit_ for member in self.members_]
         self.circuit_ = mixture_of_learned(self.weights_.tolist(), circuits, data.rows.names)
+
+    def summary(self) -> str:
+        """The parts, those with the largest weights first, as text: a table with a line for each run that began."""
+        self._learned()
+        columns = ("weight", "validation", "adds", "epochs", "seconds", "candidate")
+        lines = [f"{'weight':>6} {'validation':>11} {'adds':>8} {'epochs':>6} {'seconds':>8}  candidate"]
+        rows = zip(*(self.history_[name] for name in columns), self.history_["failure"], strict=True)
+        for weight, score, adds, epochs, seconds, name, failure in sorted(rows, key=lambda row: (-row[0], -row[1])):
+            if epochs or failure:
+                told = f"{weight:6.3f} {score:11.4f} {adds:8.4f} {epochs:6d} {seconds:8.1f}  {name}"
+                lines.append(told + (f" failed: {failure}" if failure else ""))
+        lines.append(f"together, weights cross-fitted: validation {self.validation_score_:.4f}")
+        return "\n".join(lines)
+
+    @contextmanager
+    def _progress(self, clock: Clock | None) -> Iterator[Callable[[Sequence[Entrant]], None]]:
+        """Shows how far the race has come: a bar of seconds or epochs; if verbose, a line for every new best run."""
+        best = -math.inf
+        with progress(
+            type(self).__name__,
+            None if clock is None else math.ceil(clock.budget),
+            "epoch" if clock is None else "s",
+            None if self.verbose is None else False,
+        ) as bar:
+
+            def tell(entrants: Sequence[Entrant]) -> None:
+                nonlocal best
+                leader = max(entrants, key=lambda one: (one.found is not None, one.score))
+                if clock is None:
+                    done = sum(one.run.epochs for one in entrants)
+                    total = done + sum(one.plan.epochs - one.run.epochs for one in entrants if one.is_live)
+                else:
+                    done, total = int(time.perf_counter() - clock.began), math.ceil(clock.budget)
+                bar.at(min(done, total), total, f"best {leader.score:.4f}")
+                if self.verbose and leader.found and leader.score > best:
+                    best = leader.score
+                    print(f"{_name(leader.candidate)}: validation {best:.4f}", file=sys.stderr, flush=True)
+
+            yield tell
 
     def _score_codes(self, codes: np.ndarray) -> np.ndarray:
         """Log-sum-exp over the members. Each member's log-likelihood is certified, so the mixture is as accurate."""
@@ -109,37 +199,54 @@ class StackedEnsemble(Estimator):
         return np.logaddexp.reduce(logs + np.log(self.weights_)[:, None], axis=0)
 
 
-def _score_held_out(candidate: Estimator, data: DataSplit) -> np.ndarray:
-    """The log-likelihood of every row of the validation data."""
-    return candidate.score_samples(data.held_out)
-
-
-def default_candidates(seed: int = 0, threads: int = 1) -> list[Estimator]:
+def default_candidates(seed: int = 0) -> list[Estimator]:
     """Four mixtures of trees, and mixtures of few and of many determinantal PGCs with groups of 1, 2 and 5."""
-    trees = [MixtureOfTrees(20, random_state=seed + i, n_jobs=threads) for i in range(4)]
+    trees = [MixtureOfTrees(20, random_state=seed + i) for i in range(4)]
     sizes = [(1, 7), (2, 4), (2, 10), (5, 2), (5, 10)]
-    return [*trees, *(SimplePGC(K, C, random_state=seed + i, n_jobs=threads) for i, (K, C) in enumerate(sizes))]
+    return [*trees, *(SimplePGC(K, C, random_state=seed + i) for i, (K, C) in enumerate(sizes))]
 
 
-def _copies(candidates: Sequence[Estimator] | None, seed: int, threads: int) -> list[Estimator]:
+def _copies(candidates: Sequence[Estimator] | None, seed: int) -> list[Estimator]:
+    """Copies of the candidates; those of a stack in place of the stack."""
     if candidates is None:
-        return default_candidates(seed, threads)
+        return default_candidates(seed)
     listed = isinstance(candidates, Sequence) and len(candidates) > 0
     if not listed or not all(isinstance(one, Estimator) for one in candidates):
         raise PgccError(f"candidates are a list of estimators of pgcc.learn, at least one; not {brief(candidates)}")
-    return [clone(one) for one in candidates]
+    parts = ([one] if not isinstance(one, StackedEnsemble) else _copies(one.candidates, seed) for one in candidates)
+    return [clone(one) for part in parts for one in part]
 
 
-def stacking_weights(logs: np.ndarray) -> np.ndarray:
-    """The mixture weights that maximize the likelihood of rows, by EM; `logs` has log p(row), models × rows.
+def _name(candidate: Estimator) -> str:
+    """An estimator with the parameters that were set, on one line."""
+    return " ".join(repr(candidate).split())
 
-    >>> stacking_weights(np.log([[0.9, 0.9, 0.1], [0.1, 0.1, 0.9]])).round(3).tolist()
-    [0.708, 0.292]
-    """
-    possible = logs[:, ~np.isneginf(logs.max(axis=0))]  # rows that are impossible under every model are left out
-    weights = np.full(len(logs), 1 / len(logs))
-    relative = np.exp(possible - possible.max(axis=0))
-    for _ in range(_ITERATIONS if possible.size else 0):
-        joint = weights[:, None] * relative
-        weights = (joint / joint.sum(axis=0)).mean(axis=1)  # the mean responsibilities
-    return weights / weights.sum()
+
+def _build(entrants: Sequence[Entrant], counts: np.ndarray, clock: Clock | None) -> dict[Entrant, Estimator]:
+    """The parts that get weight in the stack, as estimators; with a clock, those that can be built in time."""
+    members: dict[Entrant, Estimator] = {}
+    while parts := [one for one in entrants if one.found]:
+        weights = stacking_weights(np.array([one.found.logs for one in parts if one.found]), counts)
+        for i in np.argsort(-weights, kind="stable"):
+            one = parts[i]
+            late = bool(members) and clock is not None and not clock.has_until_the_end(one.building)
+            if one in members or late or weights[i] < min(_LEAST_WEIGHT, weights.max()):
+                continue
+            try:
+                members[one] = one.member()
+            except FAILURES as error:
+                one.fail(error)
+                break  # the others share its weight
+        else:
+            break
+    for one in entrants:
+        if one.failure is not None:
+            warnings.warn(f"a candidate failed and is left out: {_name(one.candidate)}: {one.failure}", stacklevel=7)
+    if not members:
+        first = next((one for one in entrants if one.failure is not None), None)
+        if first is None or first.failure is None:
+            raise PgccError("no candidate did an epoch in time: a larger budget= is needed", argument="budget")
+        raise type(first.failure)(
+            f"every candidate failed; the first one was {_name(first.candidate)}: {first.failure}"
+        )
+    return {one: members[one] for one in entrants if one in members and one.found}

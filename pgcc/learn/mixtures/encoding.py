@@ -91,11 +91,12 @@ class Grouped:
             for first in range(0, len(drawn), size):
                 yield some.table, some.where[first : first + size]
 
-    def average(self, values: Callable[[Table], np.ndarray]) -> float:
-        """The mean over all rows of a function from a table to one value per row."""
-        each = (encode(block.codes, self.groups) for block in self.rows.blocks())
-        parts = each if self._all is None else [self._all]
-        return sum(float(part.counts @ values(part.table)) for part in parts) / len(self)
+    def each(self, values: Callable[[Table], np.ndarray]) -> np.ndarray:
+        """What a function from a table to one value per row says of every distinct row (of `Rows.packed`)."""
+        if self._all is not None:
+            return values(self._all.table)
+        parts = (encode(block.codes, self.groups) for block in self.rows.blocks())
+        return np.concatenate([values(part.table)[part.where] for part in parts])
 
 
 def encode(codes: np.ndarray, groups: Sequence[Sequence[int]]) -> Encoded:

@@ -41,6 +41,10 @@ class MixtureProblem:
         in_kernel = sum(not isinstance(group, Exclusive) for group in self.data.groups)
         return start_by_em(self.data.start, self.components, np.random.default_rng(seed), in_kernel)
 
+    def scores(self, learned: State) -> np.ndarray:
+        """The log-likelihood of every distinct row of the validation data."""
+        return self.validation.each(partial(log_likelihoods, parameters=learned["theta"], threads=self.threads))
+
     @cached_property
     def code_frequencies(self) -> np.ndarray:
         """The relative frequency of every code of a leaf, divided by the number of rows."""
@@ -82,5 +86,5 @@ class MixtureBatches:
 
     def validate(self, theta: np.ndarray) -> float:
         """The mean log-likelihood of the validation data."""
-        problem = self._problem
-        return problem.validation.average(partial(log_likelihoods, parameters=theta, threads=problem.threads))
+        validation = self._problem.validation
+        return float(validation.rows.counts @ self._problem.scores({"theta": theta})) / len(validation)

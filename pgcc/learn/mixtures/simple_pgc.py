@@ -125,7 +125,14 @@ class SimplePGC(Estimator):
         shapes = {"theta": (float, *shape)}, Adam.shapes(*shape)
         problem = MixtureProblem(*parts, components, thread_count(self.n_jobs))
         return [
-            RunPlan(partial(make_trainer, recipe, run_seed), recipe.max_iter, recipe.n_iter_no_change, *shapes, problem)
+            RunPlan(
+                partial(make_trainer, recipe, run_seed),
+                recipe.max_iter,
+                recipe.n_iter_no_change,
+                *shapes,
+                shared=problem,
+                scores=problem.scores,
+            )
             for recipe, run_seed in planned
         ]
 

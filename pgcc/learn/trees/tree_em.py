@@ -66,6 +66,12 @@ class MixtureEM:
     state = learned  # the expected counts follow from the trees
 
 
+def log_likelihoods(rows: Rows, threads: int, learned: State) -> np.ndarray:
+    """The log-likelihood of every distinct row under a mixture of trees."""
+    blocks = (TreeRows(block.codes).scores(Trees(**learned), threads) for block in rows.blocks())
+    return np.concatenate([np.logaddexp.reduce(scores, axis=0) for scores in blocks])
+
+
 class SingleTreeEM:
     """EM for one tree: an epoch is an E-step (which only counts, if no entry is missing) and the M-step after it."""
 

@@ -13,7 +13,7 @@ from pgcc.learn.common.estimator import Estimator, check_positive, check_whole, 
 from pgcc.learn.common.training import Run, RunPlan
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.trees.pair_counts import PairCounts
-from pgcc.learn.trees.tree_em import MixtureEM, SingleTreeEM
+from pgcc.learn.trees.tree_em import MixtureEM, SingleTreeEM, log_likelihoods
 from pgcc.learn.trees.tree_mixture import Trees
 
 # The number of EM iterations for a single tree if entries are missing.
@@ -91,9 +91,10 @@ class MixtureOfTrees(Estimator):
             check_whole("max_iter", self.max_iter),
             check_whole("n_iter_no_change", self.n_iter_no_change),
         )
-        make_trainer = partial(MixtureEM, data, components, smoothing, seed, thread_count(self.n_jobs), workers)
-        shapes = Trees.shapes(components, Blocks.of(data.rows.names))
-        return [RunPlan(make_trainer, epochs, patience, shapes, shapes)]
+        threads, shapes = thread_count(self.n_jobs), Trees.shapes(components, Blocks.of(data.rows.names))
+        make_trainer = partial(MixtureEM, data, components, smoothing, seed, threads, workers)
+        scores = partial(log_likelihoods, data.held_out, threads)
+        return [RunPlan(make_trainer, epochs, patience, shapes, shapes, scores=scores)]
 
     def _finish(self, runs: Sequence[Run], data: DataSplit) -> None:
         self.trees_ = Trees(**self._keep_history(runs[0])).checked()
@@ -148,7 +149,8 @@ class ChowLiu(Estimator):
         complete = all((block.codes >= 0).all() for block in data.rows.blocks())
         shapes = Trees.shapes(1, prior.blocks)
         make_trainer = partial(SingleTreeEM, data.rows, prior, workers)
-        return [RunPlan(make_trainer, 1 if complete else _STEPS, None, shapes, shapes)]
+        scores = None if data.validation is None else partial(log_likelihoods, data.validation, 1)
+        return [RunPlan(make_trainer, 1 if complete else _STEPS, None, shapes, shapes, scores=scores)]
 
     def _finish(self, runs: Sequence[Run], data: DataSplit) -> None:
         self.trees_ = Trees(**runs[0].best).checked()
