@@ -47,9 +47,7 @@ def split_numbers(numbers: Sequence[Number], radix: int) -> tuple[np.ndarray, np
     return split_rounded(doubles(numbers), numbers.__getitem__, radix)
 
 
-def split_rounded(
-    rounded: np.ndarray, number: Callable[[int], Number], radix: int
-) -> tuple[np.ndarray, np.ndarray]:
+def split_rounded(rounded: np.ndarray, number: Callable[[int], Number], radix: int) -> tuple[np.ndarray, np.ndarray]:
     """Numbers, given the nearest doubles, as arrays of m and e; `number` says those that are out of range of these."""
     size = np.abs(rounded)
     outside = ~((size > _LEAST) & (size < _MOST))
