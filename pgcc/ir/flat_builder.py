@@ -193,7 +193,7 @@ def mixture_of_copies(template: Flat, table: np.ndarray, weights: np.ndarray) ->
     numbers = np.append(table[:, columns[:-terms]], top)
     if not np.isfinite(numbers).all():
         raise CircuitError("the weights of a circuit are finite numbers")
-    lengths = [np.zeros(len(leaves), np.int64), np.tile(template.lengths[:-1][inner], count), [count * terms]]
+    lengths = [np.zeros(len(leaves), np.int64), np.tile(template.lengths[:-1][inner], count), np.array([count * terms])]
     return Flat(
         np.append(template.op[leaves], np.append(np.tile(template.op[:-1][inner], count), Op.SUM)).astype(np.uint8),
         starts(np.concatenate(lengths)),
