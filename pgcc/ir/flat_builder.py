@@ -170,8 +170,8 @@ class FlatBlocks:
 def mixture_of_copies(template: Flat, table: np.ndarray, weights: np.ndarray) -> Flat:
     """Σ_c weights[c] · template_c, where the sum template_c has the number table[c, k] in place of the weight k.
 
-    Copies share their variables, and nothing else. The sum and those in it become one: its weights are doubles, as
-    those of copies are, rounded once.
+    Copies share their variables, and nothing else. The sum and those in it become one: its weights are products of
+    doubles, rounded once.
 
     Examples
     --------
@@ -189,15 +189,16 @@ def mixture_of_copies(template: Flat, table: np.ndarray, weights: np.ndarray) ->
     leaves, nodes = np.flatnonzero(~inner), int(inner.sum())
     position = np.where(inner, len(leaves) + np.cumsum(inner), np.cumsum(~inner)) - 1
     child = position[template.child] + nodes * np.arange(count)[:, None] * inner[template.child]
-    lengths = [np.zeros(len(leaves), int), np.tile(template.lengths[:-1][inner], count), np.array([count * terms])]
+    top = weights[:, None] * table[:, columns[-terms:]]
+    numbers = np.append(table[:, columns[:-terms]], top)
+    if not np.isfinite(numbers).all():
+        raise CircuitError("the weights of a circuit are finite numbers")
+    lengths = [np.zeros(len(leaves), np.int64), np.tile(template.lengths[:-1][inner], count), np.array([count * terms])]
     return Flat(
-        np.concatenate([template.op[leaves], np.tile(template.op[:-1][inner], count), [np.uint8(Op.SUM)]]),
+        np.append(template.op[leaves], np.append(np.tile(template.op[:-1][inner], count), Op.SUM)).astype(np.uint8),
         starts(np.concatenate(lengths)),
-        np.concatenate([child[:, :-terms].ravel(), child[:, -terms:].ravel()]).astype(np.int32),
-        [
-            *table[:, columns[:-terms]].ravel().tolist(),
-            *(weights[:, None] * table[:, columns[-terms:]]).ravel().tolist(),
-        ],
+        np.append(child[:, :-terms], child[:, -terms:]).astype(np.int32),
+        numbers.tolist(),
         {i: template.data[leaf] for i, leaf in enumerate(leaves.tolist())},
     )
 

@@ -110,15 +110,19 @@ class ContinuousMixture(Estimator):
         components = check_whole("n_components", self.n_components, most=1 << 20)
         mixture, often = self._mixture(data), Trees.independent(data.rows).probs[0, :, 0]
 
+        objective = TiedBatches(mixture, data.rows, data.held_out, components, batch)
+
         def make_trainer(state: State | None) -> MiniBatches:
             adam = Adam(mixture.start(np.random.default_rng(seed), often), ema_decay=_EMA)
             if state is not None:
                 adam.restore(state)
-            objective = TiedBatches(mixture, data.rows, data.held_out, components, batch)
             return MiniBatches(objective, adam, rate, 1.0, epochs, seed)
 
-        size = mixture.net.size
-        return [RunPlan(make_trainer, epochs, patience, {"theta": (float, size)}, Adam.shapes(size))]
+        def scores(learned: State) -> np.ndarray:
+            return objective.scores(learned["theta"], _REFINED * components)
+
+        learned, state = {"theta": (float, mixture.net.size)}, Adam.shapes(mixture.net.size)
+        return [RunPlan(make_trainer, epochs, patience, learned, state, scores=scores)]
 
     def _mixture(self, data: DataSplit) -> TiedMixture:
         blocks = Blocks.of(data.rows.names)

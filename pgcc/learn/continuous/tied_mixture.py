@@ -157,11 +157,15 @@ class TiedBatches:
 
     def validate(self, theta: np.ndarray) -> float:
         """The mean log-likelihood of the validation data."""
-        return float(self.scores(theta, self._held_out).mean())
+        counts = self._held_out.counts
+        return float(counts @ self.scores(theta, len(self._points)) / counts.sum())
 
-    def scores(self, theta: np.ndarray, rows: Rows) -> np.ndarray:
-        """The log-likelihood of every row."""
-        table = self._mixture.table(theta.astype(_PRECISION), gaussian(self._points).astype(_PRECISION))
-        log_weight = -np.log(_PRECISION(table.shape[1]))
-        parts = (rows.codes(some) for some in slices(len(rows), table.shape[1]))
-        return np.concatenate([self._mixture.scores(table, codes, log_weight) for codes in parts])
+    def scores(self, theta: np.ndarray, components: int) -> np.ndarray:
+        """The log-likelihood of every distinct row of the validation data, with this many components."""
+        points, rows = gaussian(sobol_points(components, self._mixture.latent)), self._held_out
+        table, log_weight = (
+            self._mixture.table(theta.astype(_PRECISION), points.astype(_PRECISION)),
+            -np.log(components),
+        )
+        parts = (unpack(rows.packed[some], rows.n) for some in slices(len(rows.packed), components))
+        return np.concatenate([self._mixture.scores(table, codes, _PRECISION(log_weight)) for codes in parts])
