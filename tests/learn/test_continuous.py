@@ -66,7 +66,9 @@ def test_the_gradient_is_that_of_finite_differences(parents, nonempty):
     theta, points = mixture.start(rng, np.full(len(blocks.block), 0.3)), gaussian(sobol_points(8, 2))
     codes = all_rows(blocks)[[5, 11, 14]]
     value, gradient = mixture.value_and_gradient(theta, codes, weights, points)
-    assert value == pytest.approx(weights @ mixture.scores(mixture.table(theta, points), codes, -np.log(8)), rel=1e-13)
+    assert value == pytest.approx(
+        weights @ mixture.scores(mixture.table(theta, points), codes, np.float64(-np.log(8))), rel=1e-13
+    )
     along = rng.normal(size=len(theta))
     up, down = (mixture.value_and_gradient(theta + h * along, codes, weights, points)[0] for h in (1e-6, -1e-6))
     assert gradient @ along == pytest.approx((up - down) / 2e-6, rel=1e-6)

@@ -7,16 +7,14 @@ or 0 if it is the variable's only column. A table has the log-probability of eve
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from pgcc.builders import parents_first
 from pgcc.ir.blocks import Blocks
-from pgcc.ir.circuit import Circuit, from_flat
-from pgcc.ir.flat_builder import FlatBuilder, mixture_of_copies
+from pgcc.ir.circuit import Circuit
+from pgcc.learn.common.mixing import mixture_of_trees
 
 
 class LogLinear:
@@ -82,27 +80,13 @@ class LogLinear:
         return found[self._free]
 
     def circuit(self, weights: np.ndarray, table: np.ndarray, names: Sequence[str]) -> Circuit:
-        """The mixture of the components of a table, with these weights.
-
-        Every choice is a sum over its entries, each times the choices that it brings about.
-        """
-        build, count = FlatBuilder(), len(self.choice)
-        place = np.argsort(parents_first(self.parents.tolist()))
-        listed = [entries for alike in self._alike for entries in alike.tolist()]
-        state = list(zip(self.column.tolist(), self.is_one.tolist(), strict=True))
-        given = list(zip(self.above.tolist(), self.above_is.tolist(), strict=True))
-        below: dict[tuple[int, int], list[int]] = defaultdict(list)  # the choices made if a column is 1, or 0
-        for entries in sorted(listed, key=lambda entries: -place[self.variable[self.choice[entries[0]]]]):
-            leaves = [build.var(names[state[e][0]], complement=not state[e][1]) for e in entries]
-            terms = [
-                build.product((x, *below[state[e]])) if below[state[e]] else x
-                for x, e in zip(leaves, entries, strict=True)
-            ]
-            below[given[entries[0]]].append(build.weighted_sum(entries, terms))
-        roots = below[-1, 1][::-1]
-        one = roots[0] if len(roots) == 1 else build.weighted_sum([count], [build.product(roots)])
-        numbers = np.append(np.exp(table).T, np.ones((len(weights), 1)), axis=1)
-        return from_flat(mixture_of_copies(build.flat(one), numbers, weights), names)
+        """The mixture of the components of a table, with these weights."""
+        shape = table.shape[1], len(self.blocks.block), self.blocks.states.max()
+        outs, probs = np.zeros(shape), np.zeros(shape)
+        for value, found in ((0, outs), (1, probs)):
+            of = np.flatnonzero(self.is_one == value)
+            found[:, self.column[of], self.states[1][of]] = np.exp(table[of]).T
+        return mixture_of_trees(weights, self.parents.tolist(), probs, names, outs)
 
     # -- features ---------------------------------------------------------------------------------------------------
 

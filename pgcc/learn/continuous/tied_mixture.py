@@ -56,7 +56,7 @@ class TiedMixture:
         """The table of the components at these points (latent × points); see `LogLinear`."""
         return self.form.table(self.net.forward(theta, points)[0])
 
-    def logs(self, table: np.ndarray, codes: np.ndarray, log_weights: np.ndarray | float) -> np.ndarray:
+    def logs(self, table: np.ndarray, codes: np.ndarray, log_weights: np.ndarray | np.floating) -> np.ndarray:
         """log(weight · Pr(row)): rows × components."""
         if (codes >= 0).all():
             return self.form.folded(codes, table.dtype.type) @ self.form.fold(table) + log_weights
@@ -84,7 +84,7 @@ class TiedMixture:
         found[state, given] = table
         return found
 
-    def scores(self, table: np.ndarray, codes: np.ndarray, log_weights: np.ndarray | float) -> np.ndarray:
+    def scores(self, table: np.ndarray, codes: np.ndarray, log_weights: np.ndarray | np.floating) -> np.ndarray:
         """The log-likelihood of every row."""
         logs, _ = _normalized(self.logs(table, np.concatenate([codes, self._outside]), log_weights))
         return logs[: len(codes)] - np.log1p(-np.minimum(np.exp(logs[len(codes) :]), _MOST_EMPTY)).sum()
@@ -130,7 +130,10 @@ def improved_weights(mixture: TiedMixture, table: np.ndarray, rows: Rows) -> np.
     """The weights of the components of a table after a step of EM from equal weights. (More of them overfit.)"""
     taken = np.zeros(table.shape[1])
     for some in slices(len(rows.packed), table.shape[1]):
-        taken += rows.counts[some] @ _normalized(mixture.logs(table, unpack(rows.packed[some], rows.n), 0.0))[1]
+        taken += (
+            rows.counts[some]
+            @ _normalized(mixture.logs(table, unpack(rows.packed[some], rows.n), table.dtype.type(0)))[1]
+        )
     return taken / taken.sum()
 
 
