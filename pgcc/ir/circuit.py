@@ -438,6 +438,39 @@ class Circuit(KnowsOtherWords):
         part = self if size is None else of_size(self, size, counted)
         return part if evidence is None else condition(part, Evidence(self.variables, evidence).observed())
 
+    def exclude_empty(self) -> Circuit:
+        """Take away the empty set, which does not occur: the polynomial g minus the constant g(0).
+
+        Nobody looks at an empty basket: given that a set is not empty, its probability is that of (g − g(0)) / (1 −
+        g(0)). The result has one term more, and is not normalized; `pgcc.compile` does that. `observe` with
+        ``size=(1, n)`` has the same polynomial without a negative number, in a circuit that is n times as large. (To
+        take away the complete set: ``g.complement().exclude_empty().complement()``.)
+
+        If all numbers are exact, so is the result. With floats, the constant is a float that is less than g(0), and the
+        empty set keeps a share of 2⁻³⁶ of its probability.
+
+        Raises
+        ------
+        CircuitError
+            If hardly any other set has a positive probability.
+
+        See Also
+        --------
+        pgcc.Circuit.observe : keep the terms that agree with the evidence or have a given size
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> basket = pgcc.parse("(0.5*milk + 0.5)*(0.2*tea + 0.8)").exclude_empty()
+        >>> print(basket)
+        (0.5*milk + 0.5)*(0.2*tea + 0.8) - 2/5
+        >>> pgcc.compile(basket).prob({"milk": 0}, exact=True), pgcc.check(basket, normalize=True).ok
+        (Fraction(1, 6), True)
+        """
+        from pgcc.passes.condition import exclude_empty
+
+        return exclude_empty(self)
+
     def do(self, states: Mapping[str, Any] | str) -> Circuit:
         """Intervene: the circuit of the Bayesian network in which each of these variables is set to a state.
 

@@ -10,17 +10,24 @@ with 1 in their place. In a decomposable circuit it takes at most one new node f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
 
 from pgcc.collector import collector_paused
-from pgcc.errors import EvidenceError
-from pgcc.ir.circuit import Circuit
+from pgcc.errors import CircuitError, EvidenceError
+from pgcc.ir.circuit import Circuit, from_flat
 from pgcc.ir.domains import Domains, kept_columns
-from pgcc.ir.node import ONE, ZERO, Node
+from pgcc.ir.flat import Flat, starts
+from pgcc.ir.node import ONE, ZERO, Node, Op
+from pgcc.ir.numbers import Number
 from pgcc.ir.operands import list_variables
 from pgcc.passes.pipeline import simplify
 from pgcc.passes.simplify import fold
 from pgcc.passes.sizes import component
+from pgcc.passes.total import LARGE, in_doubles, total
+
+_LEFT = 2.0**-36  # the share of the empty set's probability that stays, where numbers are floats
 
 
 def condition(circuit: Circuit, observed: Mapping[str, int]) -> Circuit:
@@ -45,6 +52,37 @@ def marginalize(circuit: Circuit, names: Iterable[str]) -> Circuit:
     rest = kept_columns([name for name in circuit.variables if name not in gone], circuit.variables)
     with collector_paused():
         return simplify(Circuit(_substitute(circuit, gone).root, rest))
+
+
+def exclude_empty(circuit: Circuit) -> Circuit:
+    """`Circuit.exclude_empty`: g − c, with c = g(0) if that is exact.
+
+    With floats, c is less than g(0) by `_LEFT` of it, so that float64 sees that no coefficient is negative.
+    """
+    flat = circuit._flat
+    inside, everything = in_doubles(flat, 0.0), in_doubles(flat, 1.0)
+    if circuit.edges <= LARGE or inside is None or everything is None:
+        outs = dict.fromkeys(circuit.variables, ZERO)
+        inside, everything = total(_substitute(circuit, outs)), total(circuit)
+    c = inside if type(inside) is not float else inside * (1.0 - _LEFT)
+    if not c < everything * (1 - 2**-10):
+        raise CircuitError("the empty set has nearly all the probability: without it, there is nothing left")
+    return simplify(_less(flat, c, circuit.variables)) if c else circuit
+
+
+def _less(flat: Flat, c: Number, variables: Sequence[str]) -> Circuit:
+    """The circuit minus a number, which is one more term of the sum that the circuit is."""
+    last = len(flat.op) - 1
+    top = flat.op[last] == Op.SUM
+    body = last if top else last + 1
+    child, terms = np.split(flat.child, [flat.start[body]]) if top else (flat.child, np.array([last]))
+    weights = flat.weights if top else [*flat.weights, 1]
+    one = next((i for i, number in flat.data.items() if number == 1 and type(number) is int), body)
+    new = [] if one < body else [0]
+    op = np.concatenate([flat.op[:body], np.array([Op.CONST, Op.SUM][1 - len(new) :], np.uint8)])
+    lengths = np.concatenate([flat.lengths[:body], np.array([*new, len(terms) + 1])])
+    edges = np.concatenate([child, terms, [one]]).astype(np.int32)
+    return from_flat(Flat(op, starts(lengths), edges, [*weights, -c], {**flat.data, one: 1}), variables)
 
 
 def _substitute(circuit: Circuit, leaves: Mapping[str, Node]) -> Circuit:
