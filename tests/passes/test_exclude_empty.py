@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from how_many import some
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pgcc
