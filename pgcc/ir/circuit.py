@@ -439,15 +439,15 @@ class Circuit(KnowsOtherWords):
         return part if evidence is None else condition(part, Evidence(self.variables, evidence).observed())
 
     def exclude_empty(self) -> Circuit:
-        """Take away the empty set, which does not occur: the polynomial g minus the constant g(0).
+        """Take away the empty set, which does not occur: (g − g(0)) / (g(1) − g(0)).
 
-        Nobody looks at an empty basket: given that a set is not empty, its probability is that of (g − g(0)) / (1 −
-        g(0)). The result has one term more, and is not normalized; `pgcc.compile` does that. `observe` with
-        ``size=(1, n)`` has the same polynomial without a negative number, in a circuit that is n times as large. (To
-        take away the complete set: ``g.complement().exclude_empty().complement()``.)
+        Nobody looks at an empty basket: this is the distribution given that a set is not empty. It has one term more
+        than g, a negative number, which takes nothing from the probabilities of other sets. (`observe` with ``size=(1,
+        n)`` has the same polynomial times its total, in a circuit that is larger. To take away the complete set:
+        ``g.complement().exclude_empty().complement()``.)
 
-        If all numbers are exact, so is the result. With floats, the constant is a float that is less than g(0), and the
-        empty set keeps a share of 2⁻³⁶ of its probability.
+        If all numbers are exact, so is the result. With floats, it is rounded, and to be on the safe side the empty set
+        keeps 2⁻³⁶ of its probability.
 
         Raises
         ------
@@ -463,8 +463,8 @@ class Circuit(KnowsOtherWords):
         >>> import pgcc
         >>> basket = pgcc.parse("(0.5*milk + 0.5)*(0.2*tea + 0.8)").exclude_empty()
         >>> print(basket)
-        (0.5*milk + 0.5)*(0.2*tea + 0.8) - 2/5
-        >>> pgcc.compile(basket).prob({"milk": 0}, exact=True), pgcc.check(basket, normalize=True).ok
+        5/3*(1/2*milk + 1/2)*(1/5*tea + 4/5) - 2/3
+        >>> pgcc.compile(basket).prob({"milk": 0}, exact=True), pgcc.check(basket).ok
         (Fraction(1, 6), True)
         """
         from pgcc.passes.condition import exclude_empty

@@ -10,7 +10,7 @@ with 1 in their place. In a decomposable circuit it takes at most one new node f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -20,12 +20,12 @@ from pgcc.ir.circuit import Circuit, from_flat
 from pgcc.ir.domains import Domains, kept_columns
 from pgcc.ir.flat import Flat, starts
 from pgcc.ir.node import ONE, ZERO, Node, Op
-from pgcc.ir.numbers import Number
+from pgcc.ir.numbers import Number, mul, nearest_float
 from pgcc.ir.operands import list_variables
 from pgcc.passes.pipeline import simplify
 from pgcc.passes.simplify import fold
 from pgcc.passes.sizes import component
-from pgcc.passes.total import LARGE, in_doubles, total
+from pgcc.passes.total import LARGE, in_doubles, quotient, total
 
 _LEFT = 2.0**-36  # the share of the empty set's probability that stays, where numbers are floats
 
@@ -55,34 +55,51 @@ def marginalize(circuit: Circuit, names: Iterable[str]) -> Circuit:
 
 
 def exclude_empty(circuit: Circuit) -> Circuit:
-    """`Circuit.exclude_empty`: g − c, with c = g(0) if that is exact.
+    """`Circuit.exclude_empty`: (g − c) / (g(1) − c), with c = g(0) if that is exact.
 
     With floats, c is less than g(0) by `_LEFT` of it, so that float64 sees that no coefficient is negative.
     """
     flat = circuit._flat
-    inside, everything = in_doubles(flat, 0.0), in_doubles(flat, 1.0)
-    if circuit.edges <= LARGE or inside is None or everything is None:
-        outs = dict.fromkeys(circuit.variables, ZERO)
-        inside, everything = total(_substitute(circuit, outs)), total(circuit)
-    c = inside if type(inside) is not float else inside * (1.0 - _LEFT)
-    if not c < everything * (1 - 2**-10):
+    c: Number | None = in_doubles(flat, 0.0)
+    everything: Number | None = in_doubles(flat, 1.0)
+    if circuit.edges <= LARGE or c is None or everything is None:
+        c, everything = total(_substitute(circuit, dict.fromkeys(circuit.variables, ZERO))), total(circuit)
+    if not c:
+        return circuit
+    exact = float not in (type(c), type(everything))
+    c = c if exact else nearest_float(c) * (1.0 - _LEFT)
+    if not 0 < c < everything * (1 - 2**-10):
         raise CircuitError("the empty set has nearly all the probability: without it, there is nothing left")
-    return simplify(_less(flat, c, circuit.variables)) if c else circuit
+    share = quotient(1, everything - c)
+    return simplify(_less(flat, c, mul if exact else _rounded_product, share, circuit.variables))
 
 
-def _less(flat: Flat, c: Number, variables: Sequence[str]) -> Circuit:
-    """The circuit minus a number, which is one more term of the sum that the circuit is."""
+def _rounded_product(a: Number, b: Number) -> float:
+    return nearest_float(a) * nearest_float(b)
+
+
+def _less(
+    flat: Flat, c: Number, times: Callable[[Number, Number], Number], share: Number, variables: Sequence[str]
+) -> Circuit:
+    """share · (the circuit − c), as one sum if the circuit is one."""
     last = len(flat.op) - 1
-    top = flat.op[last] == Op.SUM
-    body = last if top else last + 1
-    child, terms = np.split(flat.child, [flat.start[body]]) if top else (flat.child, np.array([last]))
-    weights = flat.weights if top else [*flat.weights, 1]
+    body = last if flat.op[last] == Op.SUM else last + 1  # the nodes that stay
+    child, terms = np.split(flat.child, [flat.start[body]])
+    weights = flat.weights[: flat.first_weight[body]]
+    top = flat.weights[len(weights) :] if body == last else [1]
+    terms = terms if body == last else np.array([last])
     one = next((i for i, number in flat.data.items() if number == 1 and type(number) is int), body)
-    new = [] if one < body else [0]
-    op = np.concatenate([flat.op[:body], np.array([Op.CONST, Op.SUM][1 - len(new) :], np.uint8)])
-    lengths = np.concatenate([flat.lengths[:body], np.array([*new, len(terms) + 1])])
-    edges = np.concatenate([child, terms, [one]]).astype(np.int32)
-    return from_flat(Flat(op, starts(lengths), edges, [*weights, -c], {**flat.data, one: 1}), variables)
+    new = int(one == body)
+    return from_flat(
+        Flat(
+            np.append(flat.op[:body], [Op.CONST] * new + [Op.SUM]).astype(np.uint8),
+            starts(np.append(flat.lengths[:body], [0] * new + [len(terms) + 1])),
+            np.concatenate([child, terms, [one]]).astype(np.int32),
+            [*weights, *(times(share, w) for w in [*top, -c])],
+            {**flat.data, one: 1},
+        ),
+        variables,
+    )
 
 
 def _substitute(circuit: Circuit, leaves: Mapping[str, Node]) -> Circuit:
