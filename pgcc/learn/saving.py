@@ -59,6 +59,7 @@ _PARAMETERS = (type(None), bool, int, float, str, Circuit, Estimator)
 _LEARNED: dict[str, type] = {
     "circuit_": Circuit,
     "n_features_in_": int,
+    "excludes_empty_": bool,
     "feature_names_in_": np.ndarray,
     "history_": dict,
     "n_iter_": int,
@@ -263,7 +264,7 @@ class _Reader:
         estimator = KINDS[encoded["estimator"]](**parameters)
         for name, value in encoded["learned"].items():
             found, kind = self.value(value), _LEARNED.get(name)
-            if kind is None or not isinstance(found, kind) or isinstance(found, bool):
+            if kind is None or not isinstance(found, kind) or isinstance(found, bool) != (kind is bool):
                 raise FormatError(f"{name!r} is not a learned attribute, or not {brief(found)}")
             setattr(estimator, name, found)
         _check(estimator)

@@ -114,7 +114,7 @@ def by_signs(compiled: Compiled) -> Standing | None:
         if not (program.signed or program.has_det):
             return MONOTONE
         structures = program.structures
-        if not structures and _exceed_the_constant(compiled):
+        if all(one.nonnegative for one in structures) and _exceed_the_constant(compiled):
             return LESS_A_CONSTANT
     elif compiled.circuit.facts.dets:
         return None

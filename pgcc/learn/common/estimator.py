@@ -45,6 +45,8 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
     ----------
     circuit_ : Circuit
         The distribution that was learned.
+    excludes_empty_ : bool
+        Whether the empty set was taken away from the distribution (`Circuit.exclude_empty`).
     n_features_in_ : int
         The number of columns of the data.
     feature_names_in_ : array of str
@@ -54,7 +56,11 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
     circuit_: Circuit
     n_features_in_: int
     feature_names_in_: np.ndarray
+    excludes_empty_: bool
     binarize: float | None
+    exclude_empty: bool | str = False
+    # Whether the likelihood of runs is that of rows given that they are not empty, where these do not occur.
+    _learns_nonempty: ClassVar[bool] = False
     # Whether validation data choose: "always" (without them, a tenth of the rows is set aside), "if given", or "never".
     _validation: ClassVar[str] = "always"
 
@@ -114,7 +120,23 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         with crew(cluster) as workers:
             plans = self._plans(data, seed, workers)
             runs = train(plans, saved_runs, workers, getattr(self, "verbose", False), type(self).__name__)
-        despite_interrupt(lambda: self._finish(runs, data))
+        despite_interrupt(lambda: self._conclude(runs, data))
+
+    def _conclude(self, runs: Sequence[Run], data: DataSplit) -> None:
+        """`_finish`, and take the empty set away if it does not occur."""
+        self._finish(runs, data)
+        self.excludes_empty_ = self._excludes_empty(data)
+        if self.excludes_empty_:
+            self.circuit_ = self.circuit_.exclude_empty()
+
+    def _excludes_empty(self, data: DataSplit) -> bool:
+        """Whether the distribution to learn is that given that a row is not empty."""
+        chosen = self.exclude_empty
+        if chosen != "auto" and not isinstance(chosen, (bool, np.bool_)):
+            raise PgccError(f"exclude_empty={chosen!r}: choose 'auto', True or False", argument="exclude_empty")
+        if chosen is True and data.has_empty:
+            raise EvidenceError("exclude_empty=True, but some row of the data is empty: all its variables are 0")
+        return data.never_empty if chosen == "auto" else bool(chosen)
 
     def _plans(self, data: DataSplit, seed: int, workers: Crew) -> list[RunPlan]:
         """Check the parameters, and plan the runs. The workers may share the rows of every epoch."""

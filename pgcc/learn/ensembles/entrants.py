@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -162,7 +162,7 @@ class Entrant:
     def _built(self, run: Run) -> Estimator:
         began, member = time.perf_counter(), clone(self.candidate)
         member._read(self.data, None, 0)
-        member._finish([run], self.data)
+        member._conclude([run], self.data)
         self.building = time.perf_counter() - began
         return member
 
@@ -185,6 +185,8 @@ def enter(candidates: Sequence[Estimator], data: DataSplit, folder: CheckpointPa
         seed, no_plan = seed_of(getattr(candidate, "random_state", 0), folder), RunPlan(_never, 0, None, {}, {})
         try:
             plans = candidate._plans(candidate._read(data, None, seed), seed, HERE)
+            if candidate._excludes_empty(data) and not candidate._learns_nonempty:  # the circuit has other scores
+                plans = [replace(plan, scores=None) for plan in plans]
             settings, arrays = candidate._settings(seed), list(candidate._arrays(data))
         except FAILURES as error:
             entrants.append(Entrant(candidate, 0, seed, no_plan, data, Checkpoint(None, {})))

@@ -55,6 +55,9 @@ class StackedEnsemble(Estimator):
     binarize : float, optional
         The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
         Candidates receive the data after this step, so their own thresholds are not used.
+    exclude_empty : bool or "auto"
+        Whether the distribution is that given that a row is not empty (`Circuit.exclude_empty`). "auto" leaves it to
+        the candidates: by default, if no row is, though at least ten would be if the variables were independent.
     random_state : int, numpy Generator or RandomState, or None
         The seed of the default candidates, and of the choice of rows that are set aside for validation.
     n_jobs : int, optional
@@ -98,6 +101,7 @@ class StackedEnsemble(Estimator):
     budget: float | None = None
     _: KW_ONLY
     binarize: float | None = None
+    exclude_empty: bool | str = "auto"
     random_state: Any = 0
     n_jobs: int | None = None
     verbose: bool | None = None
@@ -111,7 +115,10 @@ class StackedEnsemble(Estimator):
         data = self._read(X, validation, seed)
         counts = data.held_out.counts
         with threadpool_limits(1, "blas"), crew(cluster) as workers, self._progress(clock) as tell:
-            entrants = enter(_copies(self.candidates, seed), data, checkpoint)
+            candidates = _copies(self.candidates, seed)
+            if self.exclude_empty != "auto":
+                candidates = [one.set_params(exclude_empty=self.exclude_empty) for one in candidates]
+            entrants = enter(candidates, data, checkpoint)
             pool = Threads(threads)
             try:
                 for one in entrants:
@@ -139,6 +146,7 @@ class StackedEnsemble(Estimator):
         logs = np.array([one.found.logs for one in parts if one.found])
         self.weights_ = stacking_weights(logs, counts)
         self.members_ = [members[one] for one in parts]
+        self.excludes_empty_ = self._excludes_empty(data)
         self.validation_score_ = cross_fitted_score(logs, counts)
         weight = dict(zip(parts, self.weights_.tolist(), strict=True))
         added = dict(zip(parts, additions(logs, counts).tolist(), strict=True))
@@ -164,6 +172,8 @@ class StackedEnsemble(Estimator):
             if epochs or failure:
                 told = f"{weight:6.3f} {score:11.4f} {adds:8.4f} {epochs:6d} {seconds:8.1f}  {name}"
                 lines.append(told + (f" failed: {failure}" if failure else ""))
+        if self.excludes_empty_:
+            lines.append("no row is empty: the parts are distributions given that (exclude_empty)")
         lines.append(f"together, weights cross-fitted: validation {self.validation_score_:.4f}")
         return "\n".join(lines)
 
