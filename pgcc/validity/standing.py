@@ -129,14 +129,13 @@ def by_signs(compiled: Compiled) -> Standing | None:
 
 def _exceed_the_constant(compiled: Compiled) -> bool:
     """Whether only a constant term of the root is negative, and the coefficient of the empty set is still positive."""
-    flat, last = compiled.circuit._flat, int(compiled.circuit._flat.start[-2])
-    signs = flat.doubles > 0.0  # of what is too small for a double, nothing is known
-    of_root = flat.lengths[-1] if flat.op[-1] == Op.SUM else 0
-    constant = flat.op[flat.child[last:]] == Op.CONST
-    numbers = [x for i, x in flat.data.items() if flat.op[i] == Op.CONST]
-    if not (signs[: len(signs) - of_root].all() and (signs[len(signs) - of_root :] | constant).all()) or any(
-        x < 0 for x in numbers
-    ):
+    flat = compiled.circuit._flat
+    if flat.op[-1] != Op.SUM:
+        return False
+    below, terms = np.split(flat.doubles > 0.0, [-flat.lengths[-1]])  # of what underflows, nothing is known
+    constants = flat.op[flat.child[-flat.lengths[-1] :]] == Op.CONST
+    numbers = [number for i, number in flat.data.items() if flat.op[i] == Op.CONST]
+    if not (below.all() and (terms | constants).all() and all(number >= 0 for number in numbers)):
         return False
     value, error = compiled.float64.absolute_errors(np.zeros((1, len(compiled.circuit.variables)), np.int8))
     return bool(value[0] > error[0])
