@@ -29,6 +29,7 @@ from pgcc.learn.ensembles.stacked_ensemble import StackedEnsemble
 from pgcc.learn.imputer import Imputer
 from pgcc.learn.mixtures.simple_pgc import DPP, SimplePGC
 from pgcc.learn.saving import load, save
+from pgcc.learn.strudel.strudel import Strudel
 from pgcc.learn.trees.tree_estimators import ChowLiu, MixtureOfTrees
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "MixtureOfTrees",
     "SimplePGC",
     "StackedEnsemble",
+    "Strudel",
     "load",
     "save",
 ]
