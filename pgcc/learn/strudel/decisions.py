@@ -38,7 +38,7 @@ class Decisions:
     ----------
     order : list of int
         The variables, parents first.
-    below : list of arrays
+    below : list of lists
         The variables below each variable in the tree.
     variable, state, factors, node : lists
         Of every element. Its node is −1 after it was split.
@@ -63,9 +63,9 @@ class Decisions:
         self.children: list[list[int]] = [[] for _ in self.order]
         for v in self.order[1:]:
             self.children[self.parents[v]].append(v)
-        self.below: list[np.ndarray] = [np.zeros(0, int)] * len(self.order)
+        self.below: list[list[int]] = [[] for _ in self.order]
         for v in reversed(self.order):
-            self.below[v] = np.array(sorted(x for c in self.children[v] for x in (c, *self.below[c])), int)
+            self.below[v] = sorted(x for c in self.children[v] for x in (c, *self.below[c]))
         self.variable: list[int] = []
         self.state: list[int] = []
         self.factors: list[tuple[int, ...]] = []

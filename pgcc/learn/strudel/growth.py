@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -13,9 +14,12 @@ from threadpoolctl import threadpool_limits
 from pgcc.errors import FormatError
 from pgcc.ir.blocks import Blocks
 from pgcc.learn.common.checkpoint import Shapes, State
+from pgcc.learn.imputer import Imputer
 from pgcc.learn.strudel.decisions import MOST_ELEMENTS, Decisions
 from pgcc.learn.tables.packed_rows import FEW, Rows
+from pgcc.learn.tables.read_rows import read_rows
 from pgcc.learn.trees.pair_counts import PairCounts, maximum_spanning_tree
+from pgcc.learn.trees.tree_estimators import ChowLiu
 
 # Matrix products in one thread: their results do not depend on the number of threads, and small ones are faster.
 _in_one_thread = threadpool_limits.wrap(limits=1)
@@ -23,7 +27,7 @@ _in_one_thread = threadpool_limits.wrap(limits=1)
 
 @dataclass(frozen=True)
 class CompleteRows:
-    """Rows in memory, without missing values, and the center of everything: the Chow–Liu tree of the training rows.
+    """Rows in memory, without missing values: what the runs of a fit share.
 
     Attributes
     ----------
@@ -44,8 +48,15 @@ class CompleteRows:
 
     @classmethod
     def of(cls, rows: Rows, held_out: Rows, seed: int) -> Self:
-        """Training and validation rows: all that are different, or as many, drawn at random, as have 2^24 entries."""
-        codes, counts = zip(*(_in_memory(part, seed) for part in (rows, held_out)), strict=True)
+        """Training and validation rows: all that are different, or as many, drawn at random, as have 2²⁴ entries.
+
+        Missing values are drawn from a Chow–Liu tree, given the other values of their row.
+        """
+        parts: Sequence[Rows] = (rows, held_out)
+        if any((block.codes < 0).any() for part in parts for block in part.blocks()):
+            imputer = Imputer(ChowLiu(), strategy="sample", random_state=seed).fit(rows)
+            parts = [read_rows(imputer.transform(part), part.names) for part in parts]
+        codes, counts = zip(*(_in_memory(part, seed) for part in parts), strict=True)
         return cls(np.concatenate(codes), np.concatenate(counts), len(codes[0]), Blocks.of(rows.names))
 
     @property
@@ -59,7 +70,7 @@ class CompleteRows:
         state = np.where(self.blocks.size > 1, column - self.blocks.first[self.blocks.block], 1)
         return np.add.reduceat(self.codes * state, self.blocks.first, axis=1)
 
-    def information(self, rows: np.ndarray | slice, variables: np.ndarray) -> np.ndarray:
+    def information(self, rows: np.ndarray | slice, variables: Sequence[int]) -> np.ndarray:
         """The mutual information of all pairs of some variables in some rows, smoothed."""
         columns = np.isin(self.blocks.block, variables)
         first, block = np.unique(self.blocks.block[columns], return_index=True, return_inverse=True)[1:]
@@ -70,7 +81,7 @@ class CompleteRows:
 
     def tree(self) -> list[int]:
         """The parents of the variables in the Chow–Liu tree of the training rows, which hangs from its center."""
-        information = self.information(slice(self.training), np.arange(len(self.states)))
+        information = self.information(slice(self.training), range(len(self.states)))
         return _from_center(maximum_spanning_tree(information).tolist())
 
 
@@ -120,7 +131,9 @@ class Growth:
     """
 
     @_in_one_thread
-    def __init__(self, components: int, smoothing: float, splits: int, seed: int, state: State | None, rows: CompleteRows):
+    def __init__(
+        self, components: int, smoothing: float, splits: int, seed: int, state: State | None, rows: CompleteRows
+    ):
         self._rows, self._smoothing, self._splits = rows, smoothing, splits
         self._values, self._is_new = rows.values(), state is None
         self._decisions = Decisions(rows.tree(), rows.states.tolist())
@@ -134,6 +147,7 @@ class Growth:
             np.repeat(rows.counts[: rows.training], self._taken.shape[1]),
             len(self._decisions.node),
         )
+        self._closed = np.zeros(len(self._flow), bool)  # nothing more to split below
         if state is None:
             self._posteriors = self._clusters(components, seed)
             return
@@ -163,25 +177,40 @@ class Growth:
     def _choose(self) -> tuple[int, int] | None:
         """The element with the largest flow, and the variable to split it on."""
         decisions, training = self._decisions, self._rows.training
-        while len(decisions.node) <= MOST_ELEMENTS and self._flow.max() > 0.0:
-            element = int(np.argmax(self._flow))
-            of = decisions.variable[element]
-            rows = np.flatnonzero(self._taken[:training, of] == element)
-            values = self._values[rows][:, decisions.below[of]]
-            varied = decisions.below[of][(values != values[0]).any(axis=0)]
-            if len(varied):
+        while len(decisions.node) <= MOST_ELEMENTS:
+            open_flow = np.where(self._closed, 0.0, self._flow)
+            element = int(np.argmax(open_flow))
+            if open_flow[element] == 0.0:
+                break
+            rows = np.flatnonzero(self._taken[:training, decisions.variable[element]] == element)
+            below = decisions.below[decisions.variable[element]]
+            values = self._values[rows][:, below]
+            varied = [below[i] for i in np.flatnonzero((values != values[0]).any(axis=0))]
+            if varied:
                 information = self._rows.information(rows, varied)
                 np.fill_diagonal(information, 0.0)
-                return element, int(varied[np.argmax(information.sum(axis=0))])
-            self._flow[element] = 0.0  # all that is below is certain
+                return element, varied[np.argmax(information.sum(axis=0))]
+            for variable in below:
+                if not self._is_certain(variable, rows):
+                    return element, variable
+            self._closed[element] = True
         return None
+
+    def _is_certain(self, variable: int, rows: np.ndarray) -> bool:
+        """Whether a variable that has one value in some rows has no other in all rows that reach the same nodes."""
+        decisions, value = self._decisions, self._values[rows[0], variable]
+        nodes = {decisions.node[e] for e in np.unique(self._taken[rows, variable]).tolist()}
+        reached = (e for n in nodes for e in decisions.elements[n] if self._flow[e] > 0.0)
+        return all(decisions.state[e] == value for e in reached)
 
     def _split(self, element: int, variable: int) -> None:
         """Split an element; its rows take other elements on the way from it down to the variable."""
         rows = np.flatnonzero(self._taken[:, self._decisions.variable[element]] == element)
         values, path = self._values[rows, variable], self._decisions.path(element, variable)
         found = self._decisions.split(element, variable)
-        self._flow = np.concatenate([self._flow, np.zeros(len(self._decisions.node) - len(self._flow))])
+        added = len(self._decisions.node) - len(self._flow)
+        self._flow = np.concatenate([self._flow, np.zeros(added)])
+        self._closed = np.concatenate([self._closed, np.zeros(added, bool)])
         for state, copies in enumerate(found):
             copy = np.arange(len(self._decisions.node), dtype=np.int32)
             copy[list(copies)] = list(copies.values())
