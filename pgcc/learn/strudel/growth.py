@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, shortest_path
 from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
 from pgcc.errors import FormatError
 from pgcc.ir.blocks import Blocks
-from pgcc.learn.common.checkpoint import Shapes, State
+from pgcc.learn.common.checkpoint import State
 from pgcc.learn.imputer import Imputer
 from pgcc.learn.strudel.decisions import MOST_ELEMENTS, Decisions
 from pgcc.learn.tables.packed_rows import FEW, Rows
@@ -59,30 +60,27 @@ class CompleteRows:
         codes, counts = zip(*(_in_memory(part, seed) for part in parts), strict=True)
         return cls(np.concatenate(codes), np.concatenate(counts), len(codes[0]), Blocks.of(rows.names))
 
-    @property
-    def states(self) -> np.ndarray:
-        """The number of states of every variable."""
-        return self.blocks.states[self.blocks.first]
-
     def values(self) -> np.ndarray:
         """The state of every variable: rows × variables."""
-        column = np.arange(len(self.blocks.block))
-        state = np.where(self.blocks.size > 1, column - self.blocks.first[self.blocks.block], 1)
-        return np.add.reduceat(self.codes * state, self.blocks.first, axis=1)
+        blocks = self.blocks
+        state = np.where(blocks.size > 1, np.arange(len(blocks.block)) - blocks.first[blocks.block], 1)
+        return np.add.reduceat(self.codes * state.astype(np.int16), blocks.first, axis=1)
 
     def information(self, rows: np.ndarray | slice, variables: Sequence[int]) -> np.ndarray:
         """The mutual information of all pairs of some variables in some rows, smoothed."""
         columns = np.isin(self.blocks.block, variables)
         first, block = np.unique(self.blocks.block[columns], return_index=True, return_inverse=True)[1:]
-        codes, counts = self.codes[rows][:, columns].astype(float), self.counts[rows]
-        weighted, blocks = counts[:, None] * codes, Blocks(first, block)
-        pairs = PairCounts(codes.T @ weighted, weighted.sum(axis=0), float(counts.sum()), blocks)
+        codes, counts, blocks = self.codes[rows][:, columns].astype(float), self.counts[rows], Blocks(first, block)
+        pairs = PairCounts((codes.T * counts) @ codes, counts @ codes, float(counts.sum()), blocks)
         return (pairs + PairCounts.even(blocks, 1.0)).information()
 
     def tree(self) -> list[int]:
         """The parents of the variables in the Chow–Liu tree of the training rows, which hangs from its center."""
-        information = self.information(slice(self.training), range(len(self.states)))
-        return _from_center(maximum_spanning_tree(information).tolist())
+        parents = maximum_spanning_tree(self.information(slice(self.training), range(len(self.blocks.first))))
+        edges = np.ones(len(parents) - 1), (np.flatnonzero(parents >= 0), parents[parents >= 0])
+        graph = csr_array(edges, (len(parents), len(parents)))
+        center = int(np.argmin(shortest_path(graph, directed=False, unweighted=True).max(axis=1)))
+        return np.maximum(breadth_first_order(graph, center, directed=False)[1], -1).tolist()
 
 
 def _in_memory(rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -90,36 +88,7 @@ def _in_memory(rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
     if len(rows.packed) > most:
         drawn = np.sort(np.random.default_rng(seed).choice(len(rows), most, replace=False))
         return rows.codes(drawn), np.ones(most)
-    return np.concatenate([block.codes for block in rows.blocks()]), np.asarray(rows.counts, float)
-
-
-def _from_center(parents: list[int]) -> list[int]:
-    """The same tree with its center as the root: leaves are removed until one or two vertices are left.
-
-    >>> _from_center([-1, 0, 1, 2, 3])
-    [1, 2, -1, 2, 3]
-    """
-    near: list[set[int]] = [set() for _ in parents]
-    for v, parent in enumerate(parents):
-        if parent >= 0:
-            near[v].add(parent)
-            near[parent].add(v)
-    left, leaves = [set(one) for one in near], [v for v, one in enumerate(near) if len(one) < 2]
-    alive = len(parents)
-    while alive > 2:
-        alive, outer, leaves = alive - len(leaves), leaves, []
-        for v in outer:
-            for u in left[v]:
-                left[u].discard(v)
-                if len(left[u]) == 1:
-                    leaves.append(u)
-    center = min(leaves)
-    hung, stack = [-1] * len(parents), [center]
-    for v in stack:
-        stack += (below := near[v] - {hung[v]})
-        for u in below:
-            hung[u] = v
-    return hung
+    return np.concatenate([block.codes for block in rows.blocks()]), np.asarray(rows.counts)
 
 
 class Growth:
@@ -134,59 +103,48 @@ class Growth:
     def __init__(
         self, components: int, smoothing: float, splits: int, seed: int, state: State | None, rows: CompleteRows
     ):
-        self._rows, self._smoothing, self._splits = rows, smoothing, splits
-        self._values, self._is_new = rows.values(), state is None
-        self._decisions = Decisions(rows.tree(), rows.states.tolist())
-        start = self._decisions.start
+        self._rows, self._training, self._values = rows, slice(rows.training), rows.values()
+        self._smoothing, self._splits, self._is_new = smoothing, splits, state is None
+        self._decisions = Decisions(rows.tree(), rows.blocks.states[rows.blocks.first].tolist())
         self._taken = np.empty(self._values.shape, np.int32)  # the element that a row takes of each variable
         for v, parent in enumerate(self._decisions.parents):
             above = self._values[:, parent] if parent >= 0 else 0
-            self._taken[:, v] = np.array(start[v])[above] + self._values[:, v]
-        self._flow = np.bincount(
-            self._taken[: rows.training].ravel(),
-            np.repeat(rows.counts[: rows.training], self._taken.shape[1]),
-            len(self._decisions.node),
-        )
-        self._closed = np.zeros(len(self._flow), bool)  # nothing more to split below
+            self._taken[:, v] = np.array(self._decisions.start[v])[above] + self._values[:, v]
+        ones = np.ones((rows.training, 1))
+        self._flow = self._counts(ones)[:, 0]
+        self._closed = np.zeros(len(self._flow), bool)  # nothing is left to choose below
         if state is None:
-            self._posteriors = self._clusters(components, seed)
+            self._posteriors = ones if components == 1 else self._clusters(components, seed)
             return
         if state["parents"].tolist() != self._decisions.parents:
             raise FormatError("the checkpoint has another tree than the data: delete it to start over")
         for element, variable in state["splits"].tolist():
             self._split(element, variable)
         self._theta, self._weights = state["theta"], state["weights"]
-        if len(self._theta) != len(self._decisions.node):
-            raise FormatError("the checkpoint has parameters for another circuit: delete it to start over")
+        self._decisions.check(self._theta, self._weights)
         self._expect()
 
     def _clusters(self, components: int, seed: int) -> np.ndarray:
         """The initial posteriors: every row is in the component of its cluster."""
-        rows = slice(self._rows.training)
-        components = min(components, self._rows.training)
-        if components == 1:
-            return np.ones((self._rows.training, 1))
         from sklearn.cluster import KMeans  # takes half a second
 
-        means = KMeans(components, n_init=1, random_state=seed % (1 << 32))
-        clusters = means.fit_predict(self._rows.codes[rows].astype(float), sample_weight=self._rows.counts[rows])
+        codes, counts = self._rows.codes[self._training].astype(float), self._rows.counts[self._training]
+        clusters = KMeans(components, n_init=1, random_state=seed % (1 << 32)).fit_predict(codes, sample_weight=counts)
         return (clusters[:, None] == np.arange(components)).astype(float)
 
     # -- splits -----------------------------------------------------------------------------------------------------
 
     def _choose(self) -> tuple[int, int] | None:
         """The element with the largest flow, and the variable to split it on."""
-        decisions, training = self._decisions, self._rows.training
-        while len(decisions.node) <= MOST_ELEMENTS:
-            open_flow = np.where(self._closed, 0.0, self._flow)
-            element = int(np.argmax(open_flow))
-            if open_flow[element] == 0.0:
+        while len(self._flow) <= MOST_ELEMENTS:
+            flow = np.where(self._closed, 0.0, self._flow)
+            element = int(np.argmax(flow))
+            if flow[element] == 0.0:
                 break
-            rows = np.flatnonzero(self._taken[:training, decisions.variable[element]] == element)
-            below = decisions.below[decisions.variable[element]]
+            of = self._decisions.literal[element][0]
+            rows, below = np.flatnonzero(self._taken[self._training, of] == element), self._decisions.below[of]
             values = self._values[rows][:, below]
-            varied = [below[i] for i in np.flatnonzero((values != values[0]).any(axis=0))]
-            if varied:
+            if varied := [below[i] for i in np.flatnonzero((values != values[0]).any(axis=0))]:
                 information = self._rows.information(rows, varied)
                 np.fill_diagonal(information, 0.0)
                 return element, varied[np.argmax(information.sum(axis=0))]
@@ -198,101 +156,92 @@ class Growth:
 
     def _is_certain(self, variable: int, rows: np.ndarray) -> bool:
         """Whether a variable that has one value in some rows has no other in all rows that reach the same nodes."""
-        decisions, value = self._decisions, self._values[rows[0], variable]
-        nodes = {decisions.node[e] for e in np.unique(self._taken[rows, variable]).tolist()}
-        reached = (e for n in nodes for e in decisions.elements[n] if self._flow[e] > 0.0)
-        return all(decisions.state[e] == value for e in reached)
+        nodes = {self._decisions.node[e] for e in np.unique(self._taken[rows, variable]).tolist()}
+        reached = (e for n in nodes for e in self._decisions.elements[n] if self._flow[e] > 0.0)
+        return len({self._decisions.literal[e] for e in reached}) == 1
 
     def _split(self, element: int, variable: int) -> None:
         """Split an element; its rows take other elements on the way from it down to the variable."""
-        rows = np.flatnonzero(self._taken[:, self._decisions.variable[element]] == element)
-        values, path = self._values[rows, variable], self._decisions.path(element, variable)
         found = self._decisions.split(element, variable)
-        added = len(self._decisions.node) - len(self._flow)
-        self._flow = np.concatenate([self._flow, np.zeros(added)])
-        self._closed = np.concatenate([self._closed, np.zeros(added, bool)])
+        path = self._decisions.path(element, variable)
+        rows = np.flatnonzero(self._taken[:, path[0]] == element)
+        added, values = len(self._decisions.node) - len(self._flow), self._values[rows, variable]
+        self._flow, self._closed = (
+            np.append(self._flow, np.zeros(added)),
+            np.append(self._closed, np.zeros(added, bool)),
+        )
         for state, copies in enumerate(found):
-            copy = np.arange(len(self._decisions.node), dtype=np.int32)
+            copy = np.arange(len(self._flow), dtype=np.int32)
             copy[list(copies)] = list(copies.values())
             some = rows[values == state]
-            known = slice(np.searchsorted(some, self._rows.training))
+            counts = np.where(some < self._rows.training, self._rows.counts[some], 0.0)
             for v in path:
-                before = self._taken[some, v]
-                self._taken[some, v] = copy[before]
-                np.subtract.at(self._flow, before[known], self._rows.counts[some[known]])
-                np.add.at(self._flow, copy[before[known]], self._rows.counts[some[known]])
+                before, after = self._taken[some, v], copy[self._taken[some, v]]
+                self._taken[some, v] = after
+                np.subtract.at(self._flow, before, counts)
+                np.add.at(self._flow, after, counts)
 
     # -- parameters -------------------------------------------------------------------------------------------------
 
     @_in_one_thread
     def advance(self) -> float | None:
-        """Split some elements (none in the first epoch), and a step of EM; None if one circuit is as large as can be."""
-        before = len(self._decisions.splits)
-        while not self._is_new and len(self._decisions.splits) < before + self._splits and (best := self._choose()):
-            self._split(*best)
-        if not self._is_new and len(self._decisions.splits) == before and self._posteriors.shape[1] == 1:
+        """Split some elements (none in the first epoch); a step of EM. None if nothing is left to do."""
+        has_more = self._is_new or self._posteriors.shape[1] > 1
+        for _ in range(0 if self._is_new else self._splits):
+            if (best := self._choose()) is not None:
+                self._split(*best)
+                has_more = True
+        if not has_more:
             return None
         self._is_new = False
         self._maximize()
         self._expect()
-        return self._log_likelihood
+        return self._mean(self._training)
+
+    def _counts(self, posteriors: np.ndarray) -> np.ndarray:
+        """How many training rows take each element in each component: elements × components."""
+        weighted = posteriors * self._rows.counts[self._training, None]
+        return _indicator(self._taken[self._training], len(self._decisions.node)).T @ weighted
 
     def _maximize(self) -> None:
         """The probability of every element, given its node, from the rows that are expected to take it."""
-        rows, node = self._rows.training, np.array(self._decisions.node)
-        posteriors = self._posteriors * self._rows.counts[:rows, None]
-        kept = np.flatnonzero(node >= 0)
-        of = node[kept]
-        counts = (_indicator(self._taken[:rows], len(node)).T @ posteriors)[kept]
-        sums = csr_matrix((np.ones(len(of)), (of, np.arange(len(of)))))
-        share = (1 / np.bincount(of)[of])[:, None]
-        total = (sums @ counts)[of] + self._smoothing
-        self._theta = np.zeros((len(node), posteriors.shape[1]))
-        self._theta[kept] = np.divide(
-            counts + self._smoothing * share, total, out=np.broadcast_to(share, counts.shape).copy(), where=total > 0.0
-        )
-        self._weights = posteriors.sum(axis=0) / posteriors.sum()
+        sums, counts = self._decisions.sums(), self._counts(self._posteriors)
+        share = sums.T @ (1 / np.maximum(sums.sum(axis=1), 1))[:, None]  # 1 / the number of elements of the node
+        total = sums.T @ (sums @ counts + self._smoothing)
+        self._theta = np.broadcast_to(share, counts.shape).copy()
+        np.divide(counts + self._smoothing * share, total, out=self._theta, where=total > 0.0)
+        self._weights = np.average(self._posteriors, axis=0, weights=self._rows.counts[self._training])
 
     def _expect(self) -> None:
-        """The posterior of every component for every row; the mean log-likelihoods."""
-        rows = self._rows.training
+        """The posterior of every component for every training row, and the log-likelihood of every row."""
         with np.errstate(divide="ignore"):
             joint = _indicator(self._taken, len(self._theta)) @ np.log(self._theta) + np.log(self._weights)
-        logs = logsumexp(joint, axis=1)
-        self._posteriors = np.exp(joint[:rows] - logs[:rows, None])
-        self._log_likelihood, self._score = (
-            float(np.average(logs[part], weights=self._rows.counts[part])) for part in (slice(rows), slice(rows, None))
-        )
+        self._logs = logsumexp(joint, axis=1)
+        self._posteriors = np.exp(joint - self._logs[:, None])[self._training]
+
+    def _mean(self, part: slice) -> float:
+        return float(np.average(self._logs[part], weights=self._rows.counts[part]))
 
     def validate(self) -> float:
         """The mean log-likelihood of the validation data."""
-        return self._score
+        return self._mean(slice(self._rows.training, None))
 
     def learned(self) -> State:
         """The tree, the splits, and the parameters."""
         if self._is_new:
             self._maximize()
+        splits = np.array(self._decisions.splits, int).reshape(-1, 2)
         return {
             "parents": np.array(self._decisions.parents),
-            "splits": np.array(self._decisions.splits, int).reshape(-1, 2),
+            "splits": splits,
             "theta": self._theta,
             "weights": self._weights,
         }
 
     state = learned  # the posteriors follow from the parameters
 
-    @staticmethod
-    def shapes(components: int, variables: int) -> Shapes:
-        """The arrays of a state."""
-        return {
-            "parents": (int, variables),
-            "splits": (int, None, 2),
-            "theta": (float, None, components),
-            "weights": (float, components),
-        }
 
-
-def _indicator(taken: np.ndarray, elements: int) -> csr_matrix:
+def _indicator(taken: np.ndarray, elements: int) -> csr_array:
     """Which elements each row takes, as a matrix of zeros and ones: rows × elements."""
     ends = np.arange(0, taken.size + 1, taken.shape[1])
-    return csr_matrix((np.ones(taken.size), taken.ravel(), ends), shape=(len(taken), elements))
+    return csr_array((np.ones(taken.size), taken.ravel(), ends), (len(taken), elements))

@@ -11,6 +11,7 @@ from pgcc.cluster import Crew
 from pgcc.collector import collector_paused
 from pgcc.errors import PgccError
 from pgcc.ir.blocks import Blocks
+from pgcc.learn.common.checkpoint import Shapes
 from pgcc.learn.common.estimator import Estimator, check_positive, check_whole
 from pgcc.learn.common.training import Run, RunPlan, best_of
 from pgcc.learn.strudel.decisions import Decisions
@@ -102,16 +103,20 @@ class Strudel(Estimator):
     def _plans(self, data: DataSplit, seed: int, workers: Crew) -> list[RunPlan]:
         """A run for each number of components. Workers do one run each."""
         several = self.n_components if isinstance(self.n_components, (list, tuple)) else [self.n_components]
-        components = dict.fromkeys(check_whole("n_components", one) for one in several)
-        smoothing = check_positive("smoothing", self.smoothing, zero=True)
-        splits = check_whole("n_splits", self.n_splits)
-        epochs = check_whole("max_iter", self.max_iter)
-        patience = check_whole("n_iter_no_change", self.n_iter_no_change)
+        components = [check_whole("n_components", one) for one in several]
+        if not components:
+            raise PgccError("n_components is empty: expected at least one number", argument="n_components")
+        smoothing, splits = (
+            check_positive("smoothing", self.smoothing, zero=True),
+            check_whole("n_splits", self.n_splits),
+        )
+        limits = check_whole("max_iter", self.max_iter), check_whole("n_iter_no_change", self.n_iter_no_change)
         rows = CompleteRows.of(data.rows, data.held_out, seed)
         plans = []
-        for one in components:
-            shapes = Growth.shapes(min(one, rows.training), len(rows.states))
-            plans.append(RunPlan(partial(Growth, one, smoothing, splits, seed), epochs, patience, shapes, shapes, rows))
+        for one in dict.fromkeys(min(number, rows.training) for number in components):
+            shapes: Shapes = {"theta": (float, None, one), "weights": (float, one)}
+            shapes = {"parents": (int, len(rows.blocks.first)), "splits": (int, None, 2), **shapes}
+            plans.append(RunPlan(partial(Growth, one, smoothing, splits, seed), *limits, shapes, shapes, rows))
         return plans
 
     def _finish(self, runs: Sequence[Run], data: DataSplit) -> None:
@@ -123,7 +128,7 @@ class Strudel(Estimator):
                 argument="smoothing",
             )
         found, blocks = self._keep_history(best), Blocks.of(data.rows.names)
-        decisions = Decisions(found["parents"].tolist(), blocks.states[blocks.first].tolist(), found["splits"])
+        decisions = Decisions(found["parents"].tolist(), blocks.states[blocks.first].tolist(), found["splits"].tolist())
         self.n_components_ = len(found["weights"])
         with collector_paused():
             self.circuit_ = decisions.circuit(found["theta"], found["weights"], data.rows.names)
