@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
@@ -65,7 +66,7 @@ class Decisions:
         self.below: list[list[int]] = [[] for _ in self.order]
         self.start: list[list[int]] = [[] for _ in self.order]
         self.literal, self.factors = list[tuple[int, int]](), list[tuple[int, ...]]()
-        self.node, self.elements = list[int](), list[list[int]]()
+        self.node, self.elements = array("q"), list[list[int]]()  # (an array becomes one of numpy at once)
         self.splits: list[tuple[int, int]] = []
         self._children = [[c for c in self.order if self.parents[c] == v] for v in range(len(self.order))]
         nodes: list[list[int]] = [[] for _ in self.order]

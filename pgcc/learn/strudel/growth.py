@@ -217,7 +217,7 @@ class Growth:
         with np.errstate(divide="ignore"):
             joint = _indicator(self._taken, len(self._theta)) @ np.log(self._theta) + np.log(self._weights)
         self._logs = logsumexp(joint, axis=1)
-        self._posteriors = np.exp(joint - self._logs[:, None])[self._training]
+        self._posteriors = np.exp(joint[self._training] - self._logs[self._training, None])
 
     def _mean(self, part: slice) -> float:
         return float(np.average(self._logs[part], weights=self._rows.counts[part]))
