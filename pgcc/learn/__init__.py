@@ -11,6 +11,7 @@ The folders, in the order in which data pass through them::
                 → initialization, recipes   EM for the initial parameters; hyper-parameters
                 → mixture_likelihood → mixture_training → simple_pgc
     trees       tree_mixture → tree_em → tree_estimators
+    strudel     decisions → growth → strudel                deterministic circuits that grow by splits
     circuits    circuit_likelihood → circuit_trainers → circuit_mle     (parameters: `pgcc.trainable`)
                 network_mle                 the tables of a Bayesian network
     continuous  log_linear → tied_mixture → continuous_mixture              thousands of components, tied by a net
