@@ -259,8 +259,9 @@ def test_splits_of_no_circuit(splits):
 
 
 def test_parameters_of_no_circuit():
-    with pytest.raises(FormatError, match="its own ancestor"):
-        Decisions([1, 0], [2, 2])
+    for parents in ([1, 0], [-1, -1], [-2, 0], [-1, 2], [-1, 1]):
+        with pytest.raises(FormatError, match="its own ancestor"):
+            Decisions(parents, [2, 2])
     chain = Decisions([-1, 0], [2, 2])
     for theta in (
         np.full((5, 1), 0.5),

@@ -60,8 +60,9 @@ class Decisions:
     """
 
     def __init__(self, parents: Sequence[int], states: Sequence[int], splits: Iterable[tuple[int, int]] = ()):
-        self.parents, self.states, self.order = list(parents), list(states), parents_first(parents)
-        if len(self.order) < len(self.states) or self.parents.count(-1) != 1:
+        self.parents, self.states = list(parents), list(states)
+        self.order = parents_first(parents) if max(parents) < len(self.states) else []
+        if len(self.order) < len(self.states) or self.parents.count(-1) != 1 or min(parents) < -1:
             raise FormatError("these are no splits of a tree: a variable is its own ancestor, or there is no root")
         self.below: list[list[int]] = [[] for _ in self.order]
         self.start: list[list[int]] = [[] for _ in self.order]
