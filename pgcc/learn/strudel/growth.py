@@ -12,7 +12,6 @@ from scipy.sparse.csgraph import breadth_first_order, shortest_path
 from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
-from pgcc.errors import FormatError
 from pgcc.ir.blocks import Blocks
 from pgcc.learn.common.checkpoint import State
 from pgcc.learn.imputer import Imputer
@@ -116,8 +115,6 @@ class Growth:
         if state is None:
             self._posteriors = ones if components == 1 else self._clusters(components, seed)
             return
-        if state["parents"].tolist() != self._decisions.parents:
-            raise FormatError("the checkpoint has another tree than the data: delete it to start over")
         for element, variable in state["splits"].tolist():
             self._split(element, variable)
         self._theta, self._weights = state["theta"], state["weights"]
@@ -165,11 +162,9 @@ class Growth:
         found = self._decisions.split(element, variable)
         path = self._decisions.path(element, variable)
         rows = np.flatnonzero(self._taken[:, path[0]] == element)
-        added, values = len(self._decisions.node) - len(self._flow), self._values[rows, variable]
-        self._flow, self._closed = (
-            np.append(self._flow, np.zeros(added)),
-            np.append(self._closed, np.zeros(added, bool)),
-        )
+        added, values = np.zeros(len(self._decisions.node) - len(self._flow)), self._values[rows, variable]
+        self._flow = np.append(self._flow, added)
+        self._closed = np.append(self._closed, added > 0)
         for state, copies in enumerate(found):
             copy = np.arange(len(self._flow), dtype=np.int32)
             copy[list(copies)] = list(copies.values())
@@ -230,13 +225,8 @@ class Growth:
         """The tree, the splits, and the parameters."""
         if self._is_new:
             self._maximize()
-        splits = np.array(self._decisions.splits, int).reshape(-1, 2)
-        return {
-            "parents": np.array(self._decisions.parents),
-            "splits": splits,
-            "theta": self._theta,
-            "weights": self._weights,
-        }
+        parents, splits = np.array(self._decisions.parents), np.array(self._decisions.splits, int).reshape(-1, 2)
+        return {"parents": parents, "splits": splits, "theta": self._theta, "weights": self._weights}
 
     state = learned  # the posteriors follow from the parameters
 

@@ -106,10 +106,8 @@ class Strudel(Estimator):
         components = [check_whole("n_components", one) for one in several]
         if not components:
             raise PgccError("n_components is empty: expected at least one number", argument="n_components")
-        smoothing, splits = (
-            check_positive("smoothing", self.smoothing, zero=True),
-            check_whole("n_splits", self.n_splits),
-        )
+        smoothing = check_positive("smoothing", self.smoothing, zero=True)
+        splits = check_whole("n_splits", self.n_splits)
         limits = check_whole("max_iter", self.max_iter), check_whole("n_iter_no_change", self.n_iter_no_change)
         rows = CompleteRows.of(data.rows, data.held_out, seed)
         plans = []
