@@ -24,7 +24,7 @@ from benchmarks.published import BABY_REGISTRIES, COLUMNS, TWENTY_DATASETS, publ
 from pgcc import plot
 from pgcc.cli.files import check_can_draw, check_can_write, write_text
 from pgcc.errors import PgccError
-from pgcc.learn import DPP, MixtureOfTrees, SimplePGC, StackedEnsemble
+from pgcc.learn import DPP, MixtureOfTrees, SimplePGC, StackedEnsemble, Strudel
 from pgcc.learn.common.estimator import Estimator
 
 PARTS = ("train", "valid", "test")
@@ -121,6 +121,8 @@ def fit_model(
     match kind:
         case "DPP":
             return DPP(recipe=recipe, exclude_empty=False).fit(train, validation=valid)
+        case "Strudel":
+            return Strudel().fit(train, validation=valid)
         case "MT":
             return _best_of(
                 MixtureOfTrees(exclude_empty=False), {"n_components": (2, 5, 10, 20)}, train, valid, threads
@@ -136,7 +138,7 @@ def fit_model(
     raise PgccError(f"no model {kind!r}: choose from {', '.join(MODELS)}")
 
 
-MODELS = ("DPP", "MT", "SimplePGC", "StackedEnsemble")
+MODELS = ("DPP", "Strudel", "MT", "SimplePGC", "StackedEnsemble")
 # K and C of SimplePGC among which the paper chooses.
 GRID = {"max_group": (1, 2, 5, 7), "n_components": (1, 4, 7, 10, 20)}
 

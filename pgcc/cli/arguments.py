@@ -172,7 +172,7 @@ class Command(NamedTuple):
 
 
 # The estimators of `pgcc.cli.fit`, repeated because they take long to import.
-MODELS = ("simple-pgc", "dpp", "chow-liu", "mixture-of-trees", "stacked-ensemble")
+MODELS = ("simple-pgc", "dpp", "chow-liu", "mixture-of-trees", "strudel", "stacked-ensemble")
 
 # fmt: off
 COMMANDS = (

@@ -11,6 +11,7 @@ The folders, in the order in which data pass through them::
                 → initialization, recipes   EM for the initial parameters; hyper-parameters
                 → mixture_likelihood → mixture_training → simple_pgc
     trees       tree_mixture → tree_em → tree_estimators
+    strudel     decisions → growth → strudel                deterministic circuits that grow by splits
     circuits    circuit_likelihood → circuit_trainers → circuit_mle     (parameters: `pgcc.trainable`)
                 network_mle                 the tables of a Bayesian network
     continuous  log_linear → tied_mixture → continuous_mixture              thousands of components, tied by a net
@@ -29,6 +30,7 @@ from pgcc.learn.ensembles.stacked_ensemble import StackedEnsemble
 from pgcc.learn.imputer import Imputer
 from pgcc.learn.mixtures.simple_pgc import DPP, SimplePGC
 from pgcc.learn.saving import load, save
+from pgcc.learn.strudel.strudel import Strudel
 from pgcc.learn.trees.tree_estimators import ChowLiu, MixtureOfTrees
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "MixtureOfTrees",
     "SimplePGC",
     "StackedEnsemble",
+    "Strudel",
     "load",
     "save",
 ]

@@ -34,6 +34,7 @@ from pgcc.learn.continuous.continuous_mixture import ContinuousMixture
 from pgcc.learn.ensembles.stacked_ensemble import StackedEnsemble
 from pgcc.learn.imputer import Imputer
 from pgcc.learn.mixtures.simple_pgc import DPP, SimplePGC
+from pgcc.learn.strudel.strudel import Strudel
 from pgcc.learn.trees.tree_estimators import ChowLiu, MixtureOfTrees
 from pgcc.learn.trees.tree_mixture import Trees
 
@@ -48,6 +49,7 @@ KINDS: dict[str, type[BaseEstimator]] = {
         ChowLiu,
         MixtureOfTrees,
         ContinuousMixture,
+        Strudel,
         CircuitMLE,
         BayesianNetworkMLE,
         Imputer,
@@ -63,6 +65,7 @@ _LEARNED: dict[str, type] = {
     "feature_names_in_": np.ndarray,
     "history_": dict,
     "n_iter_": int,
+    "n_components_": int,
     "best_epoch_": int,
     "parameters_": np.ndarray,
     "partition_": list,

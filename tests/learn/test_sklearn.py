@@ -28,6 +28,7 @@ from pgcc.learn import (
     MixtureOfTrees,
     SimplePGC,
     StackedEnsemble,
+    Strudel,
 )
 
 
@@ -43,6 +44,7 @@ KINDS = {
     "ChowLiu": ChowLiu(binarize=0.0),
     "MixtureOfTrees": MixtureOfTrees(2, max_iter=2, binarize=0.0),
     "ContinuousMixture": ContinuousMixture("product", 4, 1, max_iter=2, binarize=0.0),
+    "Strudel": Strudel((1, 2), max_iter=2, binarize=0.0),
     "CircuitMLE": CircuitMLE(independent, max_iter=2, binarize=0.0),
     "BayesianNetworkMLE": BayesianNetworkMLE([], binarize=0.0),
     "StackedEnsemble": StackedEnsemble([ChowLiu()], binarize=0.0),

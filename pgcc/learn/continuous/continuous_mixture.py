@@ -115,7 +115,6 @@ class ContinuousMixture(Estimator):
         rate, batch = check_positive("learning_rate", self.learning_rate), check_whole("batch_size", self.batch_size)
         components = check_whole("n_components", self.n_components, most=1 << 20)
         mixture, often = self._mixture(data), Trees.independent(data.rows).probs[0, :, 0]
-
         objective = TiedBatches(mixture, data.rows, data.held_out, components, batch)
 
         def make_trainer(state: State | None) -> MiniBatches:
