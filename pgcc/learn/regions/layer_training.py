@@ -16,6 +16,7 @@ from pgcc.learn.tables.packed_rows import Rows, batches
 _ROWS, _VALUES = 1024, 1 << 24
 # The precision of training. (Float64 takes 1.3 to 1.9 times as long and learns nothing better.)
 PRECISION = np.float32
+_POWER, _STEP = 0.6, 0.0
 
 
 class LayerLikelihood:
@@ -50,7 +51,9 @@ class LayerLikelihood:
             return float(weights @ logs), self.layers.flows(numbers, batch, values, weights)
         if numbers.dtype == np.float64:
             raise PgccError("training diverged, or a row of the data has probability 0: try a lower `learning_rate`")
-        return self._expected(numbers.astype(float), codes, weights)  # a product was below the range of single precision
+        return self._expected(
+            numbers.astype(float), codes, weights
+        )  # a product was below the range of single precision
 
     def mean(self, numbers: np.ndarray, rows: Rows) -> float:
         """The mean log-likelihood of rows."""
@@ -112,7 +115,7 @@ class LayerEM:
             value, counts = likelihood.expected(
                 self.numbers.astype(PRECISION), likelihood.data.rows.codes(drawn), np.ones(len(drawn))
             )
-            step = (epoch * steps + i + 2) ** -0.6
+            step = max((epoch * steps + i + 2) ** -_POWER, _STEP)
             self._counts = (1 - step) * self._counts + step * likelihood.rows / len(drawn) * counts
             total += value
         return total / likelihood.rows

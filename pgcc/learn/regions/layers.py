@@ -119,7 +119,9 @@ class Layers:
 
     def product(self, below: Sequence[int]) -> int:
         """The elementwise product of regions; a single one is its own product."""
-        return self._add(Region(Kind.PRODUCT, tuple(below), self.regions[below[0]].width)) if len(below) > 1 else below[0]
+        return (
+            self._add(Region(Kind.PRODUCT, tuple(below), self.regions[below[0]].width)) if len(below) > 1 else below[0]
+        )
 
     def outer(self, pairs: Sequence[tuple[int, int]]) -> int:
         """The outer products of pairs of regions, side by side."""
