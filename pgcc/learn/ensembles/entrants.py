@@ -115,7 +115,8 @@ class Entrant:
         began = time.perf_counter()
         try:
             if last:  # try how long the circuit takes: its seconds are kept for the end
-                until -= int(self._built(self.run).building / self.epoch_seconds)
+                self._built(self.run)
+                until -= int(self.building / self.epoch_seconds)
             self._steps = self._steps or run_epochs(self.plan, self.run)
             while self.is_live and self.run.epochs < until and (clock is None or clock.has(self.epoch_seconds)):
                 if last and isinstance(self.run.trainer, MiniBatches):
