@@ -175,8 +175,9 @@ class StackedEnsemble(Estimator):
         self._learned()
         columns = ("weight", "validation", "adds", "epochs", "seconds", "candidate")
         lines = [f"{'weight':>6} {'validation':>11} {'adds':>8} {'epochs':>6} {'seconds':>8}  candidate"]
-        rows = zip(*(self.history_[name] for name in columns), self.history_["failure"], strict=True)
-        for weight, score, adds, epochs, seconds, name, failure in sorted(rows, key=lambda row: (-row[0], -row[1])):
+        rows = list(zip(*(self.history_[name] for name in columns), self.history_["failure"], strict=True))
+        rows.sort(key=lambda row: (row[-1] is not None, -row[0], -row[1]))
+        for weight, score, adds, epochs, seconds, name, failure in rows:
             if epochs or failure:
                 told = f"{weight:6.3f} {score:11.4f} {adds:8.4f} {epochs:6d} {seconds:8.1f}  {name}"
                 lines.append(told + (f" failed: {failure}" if failure else ""))
