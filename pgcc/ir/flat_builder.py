@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -200,6 +200,46 @@ def mixture_of_copies(template: Flat, table: np.ndarray, weights: np.ndarray) ->
         np.append(child[:, :-terms], child[:, -terms:]).astype(np.int32),
         numbers.tolist(),
         {i: template.data[leaf] for i, leaf in enumerate(leaves.tolist())},
+    )
+
+
+def weighted_sum_of(parts: Sequence[Flat], weights: Sequence[float]) -> Flat:
+    """Σ_i weights[i] · parts[i], where the parts share their leaves and nothing else.
+
+    Examples
+    --------
+    >>> build = FlatBuilder()
+    >>> a, b = build.var("a"), build.var("b")
+    >>> both, sum_ = build.flat(build.product((a, b))), build.flat(build.weighted_sum((0.5, 0.5), (a, b)))
+    >>> weighted_sum_of([both, sum_], [0.25, 0.75]).nodes
+    [Var(a), Var(b), Product(2 children), Sum(2 children), Sum(2 children)]
+    """
+    leaves: dict[tuple, int] = {}
+    data: dict[int, Any] = {}
+    position = [np.zeros(len(part.op), np.int64) for part in parts]
+    for part, place in zip(parts, position, strict=True):
+        for i in np.flatnonzero(part.op < Op.SUM).tolist():
+            place[i] = leaves.setdefault(identity(Op(part.op[i]), (), part.data[i]), len(leaves))
+            data[place[i]] = part.data[i]
+    count = len(leaves)
+    ops, lengths = [np.zeros(count, np.uint8)], [np.zeros(count, np.int64)]
+    for part, place in zip(parts, position, strict=True):
+        inner = part.op >= Op.SUM
+        ops[0][place[~inner]] = part.op[~inner]
+        place[inner] = count + np.arange(inner.sum())
+        count += int(inner.sum())
+        data |= {int(place[i]): part.data[i] for i in part.data if inner[i]}
+        ops.append(part.op[inner])
+        lengths.append(part.lengths[inner])
+    roots = np.array([place[-1] for place in position])
+    return Flat(
+        np.concatenate([*ops, [np.uint8(Op.SUM)]]),
+        starts(np.concatenate([*lengths, [len(parts)]])),
+        np.concatenate([*(place[part.child] for part, place in zip(parts, position, strict=True)), roots]).astype(
+            np.int32
+        ),
+        [*chain.from_iterable(part.weights for part in parts), *weights],
+        data,
     )
 
 

@@ -111,7 +111,7 @@ class CircuitMLE(Estimator):
     random_state: Any = 0
     verbose: bool | None = None
 
-    _validation = "if given"
+    _validation, _has_total_1 = "if given", False
 
     def _plans(self, data: DataSplit, seed: int, workers: Crew) -> list[RunPlan]:
         """One run. Workers share the rows of every epoch of EM and every step of L-BFGS."""

@@ -63,6 +63,8 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
     _learns_nonempty: ClassVar[bool] = False
     # Whether validation data choose: "always" (without them, a tenth of the rows is set aside), "if given", or "never".
     _validation: ClassVar[str] = "always"
+    # Whether the total of `circuit_` is 1, up to rounding.
+    _has_total_1: ClassVar[bool] = True
 
     # -- fitting and scoring ------------------------------------------------------------------------------------
 

@@ -18,10 +18,13 @@ from threadpoolctl import threadpool_limits
 
 from pgcc.cluster import crew
 from pgcc.errors import PgccError, brief
+from pgcc.ir.circuit import from_flat
+from pgcc.ir.flat_builder import weighted_sum_of
 from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath, part_of
 from pgcc.learn.common.estimator import Estimator, check_positive, seed_of, thread_count
 from pgcc.learn.common.mixing import mixture_of_learned
 from pgcc.learn.common.training import INTERRUPTED, despite_interrupt
+from pgcc.learn.continuous.continuous_mixture import ContinuousMixture
 from pgcc.learn.ensembles.entrants import FAILURES, Entrant, enter
 from pgcc.learn.ensembles.race import Clock, Threads, go_on_workers, race_by_rungs, race_by_seconds
 from pgcc.learn.ensembles.stacking import additions, cross_fitted_score, stacking_weights
@@ -159,16 +162,22 @@ class StackedEnsemble(Estimator):
             "weight": [weight.get(one, 0.0) for one in entrants],
             "adds": [added.get(one, 0.0) for one in entrants],
         }
-        circuits = [member.circuit_ for member in self.members_]
-        self.circuit_ = mixture_of_learned(self.weights_.tolist(), circuits, data.rows.names)
+        names = data.rows.names
+        circuits = [
+            one.circuit_ if one._has_total_1 else mixture_of_learned([1.0], [one.circuit_], names)
+            for one in self.members_
+        ]
+        mixed = weighted_sum_of([one._flat for one in circuits], self.weights_.tolist())
+        self.circuit_ = from_flat(mixed, names) if len(circuits) > 1 else circuits[0]
 
     def summary(self) -> str:
         """The parts, those with the largest weights first, as text: a table with a line for each run that began."""
         self._learned()
         columns = ("weight", "validation", "adds", "epochs", "seconds", "candidate")
         lines = [f"{'weight':>6} {'validation':>11} {'adds':>8} {'epochs':>6} {'seconds':>8}  candidate"]
-        rows = zip(*(self.history_[name] for name in columns), self.history_["failure"], strict=True)
-        for weight, score, adds, epochs, seconds, name, failure in sorted(rows, key=lambda row: (-row[0], -row[1])):
+        rows = list(zip(*(self.history_[name] for name in columns), self.history_["failure"], strict=True))
+        rows.sort(key=lambda row: (row[-1] is not None, -row[0], -row[1]))
+        for weight, score, adds, epochs, seconds, name, failure in rows:
             if epochs or failure:
                 told = f"{weight:6.3f} {score:11.4f} {adds:8.4f} {epochs:6d} {seconds:8.1f}  {name}"
                 lines.append(told + (f" failed: {failure}" if failure else ""))
@@ -210,10 +219,11 @@ class StackedEnsemble(Estimator):
 
 
 def default_candidates(seed: int = 0) -> list[Estimator]:
-    """Four mixtures of trees, and mixtures of few and of many determinantal PGCs with groups of 1, 2 and 5."""
+    """Continuous mixtures, mixtures of trees, and mixtures of determinantal PGCs with groups of 1, 2 and 5."""
+    tied = [ContinuousMixture(structure, random_state=seed) for structure in ("product", "tree")]
     trees = [MixtureOfTrees(20, random_state=seed + i) for i in range(4)]
     sizes = [(1, 7), (2, 4), (2, 10), (5, 2), (5, 10)]
-    return [*trees, *(SimplePGC(K, C, random_state=seed + i) for i, (K, C) in enumerate(sizes))]
+    return [*tied, *trees, *(SimplePGC(K, C, random_state=seed + i) for i, (K, C) in enumerate(sizes))]
 
 
 def _copies(candidates: Sequence[Estimator] | None, seed: int) -> list[Estimator]:
