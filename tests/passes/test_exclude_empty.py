@@ -113,3 +113,20 @@ def test_values_in_doubles(circuit, z):
 def test_totals_of_arrays_take_doubles():
     circuit, _ = mixed(300, 20)
     assert total(circuit) == pytest.approx(total(pgcc.Circuit(circuit.root)), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"x0": 1}, {"x0": 0, "x1": 0}, {f"x{i}": 0 for i in range(7)}, {"x2": {0: 0.3, 1: 0.9}}]
+)
+def test_samples_are_those_of_what_is_left(given):
+    circuit, probs = mixed(30, 8)
+    model = pgcc.compile(circuit.exclude_empty())
+    X = np.array(list(itertools.product([0, 1], repeat=8)))
+    weights = np.where(X[:, None] == 1, probs, 1 - probs).prod(axis=2).mean(axis=1) * X.any(axis=1)
+    for name, seen in given.items():
+        column = X[:, int(name[1:])]
+        weights *= np.where(column == 1, seen[1], seen[0]) if isinstance(seen, dict) else column == seen
+    drawn = model.sample(3000, given, rng=0)
+    assert drawn.any(axis=1).all()
+    assert abs(drawn.mean(axis=0) - weights @ X / weights.sum()).max() < 5 * 0.5 / 3000**0.5
+    assert (model.sample(100, given, rng=0, threads=2) == drawn[:100]).all()
