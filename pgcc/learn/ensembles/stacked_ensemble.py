@@ -29,6 +29,7 @@ from pgcc.learn.ensembles.entrants import FAILURES, Entrant, enter
 from pgcc.learn.ensembles.race import Clock, Threads, go_on_workers, race_by_rungs, race_by_seconds
 from pgcc.learn.ensembles.stacking import additions, cross_fitted_score, stacking_weights
 from pgcc.learn.mixtures.simple_pgc import SimplePGC
+from pgcc.learn.regions.hidden_tree import HiddenTree
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.trees.tree_estimators import MixtureOfTrees
 from pgcc.progress import progress
@@ -219,11 +220,12 @@ class StackedEnsemble(Estimator):
 
 
 def default_candidates(seed: int = 0) -> list[Estimator]:
-    """Continuous mixtures, mixtures of trees, and mixtures of determinantal PGCs with groups of 1, 2 and 5."""
-    tied = [ContinuousMixture(structure, random_state=seed) for structure in ("product", "tree")]
-    trees = [MixtureOfTrees(20, random_state=seed + i) for i in range(4)]
+    """Two each of continuous mixtures of products and of trees, of hidden trees, and of mixtures of trees; and mixtures
+    of determinantal PGCs with groups of 1, 2 and 5."""
+    kinds = [partial(ContinuousMixture, "product"), partial(ContinuousMixture, "tree"), HiddenTree]
+    several = [kind(random_state=seed + i) for kind in (*kinds, partial(MixtureOfTrees, 20)) for i in range(2)]
     sizes = [(1, 7), (2, 4), (2, 10), (5, 2), (5, 10)]
-    return [*tied, *trees, *(SimplePGC(K, C, random_state=seed + i) for i, (K, C) in enumerate(sizes))]
+    return [*several, *(SimplePGC(K, C, random_state=seed + i) for i, (K, C) in enumerate(sizes))]
 
 
 def _copies(candidates: Sequence[Estimator] | None, seed: int) -> list[Estimator]:
