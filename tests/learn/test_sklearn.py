@@ -81,6 +81,10 @@ EXPECTED_FAILURES = dict.fromkeys(
         "check_fit_check_is_fitted",
         "check_n_features_in",
         "check_fit2d_predict1d",
+        "check_sample_weights_list",
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weight_equivalence_on_sparse_data",
+        "check_all_zero_sample_weights_error",
     ],
     NO_BINARY_DATA,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath, State
 from pgcc.learn.common.training import Run, RunPlan, despite_interrupt, train
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.tables.packed_rows import Rows, hold_out
-from pgcc.learn.tables.read_rows import read_chunks, read_rows
+from pgcc.learn.tables.read_rows import read_chunks, read_rows, without_numbered_columns
 from pgcc.model import Model, compile
 
 try:
@@ -73,6 +73,7 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         X: Any,
         y: Any = None,
         *,
+        sample_weight: Any = None,
         validation: Any = None,
         checkpoint: CheckpointPath | None = None,
         cluster: Any = None,
@@ -89,6 +90,8 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
             categories of a pandas categorical, or else the different values in ascending order.
         y : ignored
             Accepted for compatibility with scikit-learn.
+        sample_weight : array, optional
+            A number ≥ 0 for every row, with which it counts: 2 is as if the row occurred twice.
         validation : the same as X, optional
             Data for making choices: which step or epoch to keep, and which candidates with which weights. By default, a
             tenth of the rows is set aside for this, except by `CircuitMLE`, which then uses the training data.
@@ -109,9 +112,10 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         <Domains: weather in {rain, snow, sun}, wet in {no, yes}>
         """
         refuse_validation_as_target(y)
+        X, validation = without_numbered_columns(X), without_numbered_columns(validation)
         if states is not None:
             X = read_rows(X, states=states)
-        self._fit(X, validation, checkpoint, cluster)
+        self._fit(X if sample_weight is None else _Weighted(X, sample_weight), validation, checkpoint, cluster)
         return self
 
     def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
@@ -185,7 +189,7 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
 
     def _code_chunks(self, X: Any) -> Iterator[np.ndarray]:
         """Rows over the variables of the circuit as int8 codes, in chunks."""
-        circuit = self._learned()
+        circuit, X = self._learned(), without_numbered_columns(X)
         columns, n = circuit.variables, len(circuit.domains or circuit.variables)
         shape: tuple[int, ...] = getattr(X, "shape", ())
         if not hasattr(X, "columns") and len(shape) == 2 and shape[1] != n:
@@ -284,7 +288,9 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
 
     def _split(self, X: Any, validation: Any, seed: int) -> DataSplit:
         threshold = self._threshold
+        X, weights = X if isinstance(X, _Weighted) else (X, None)
         rows = read_rows(X, self._columns(), threshold=threshold)
+        rows = rows if weights is None else rows.weighted(weights)
         named = has_names(X, rows)
         if self._validation == "never":
             return DataSplit(rows, None, named)
@@ -317,6 +323,13 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = tags.input_tags.allow_nan = True
         return tags
+
+
+class _Weighted(NamedTuple):
+    """Data with a weight for every row."""
+
+    table: Any
+    weights: Any
 
 
 def has_names(X: Any, rows: Rows) -> bool:

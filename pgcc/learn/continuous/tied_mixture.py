@@ -12,7 +12,7 @@ from scipy.stats import qmc
 from pgcc.learn.common.net import Net, normalized
 from pgcc.learn.common.optimizers import Function
 from pgcc.learn.continuous.log_linear import LogLinear
-from pgcc.learn.tables.packed_rows import Rows, batches, slices, unpack
+from pgcc.learn.tables.packed_rows import Rows, slices, unpack
 from pgcc.learn.trees.missing_trees import MissingTrees
 
 # The widths of the hidden layers of the net. (The six growing layers of the paper take three times as long.)
@@ -144,15 +144,16 @@ class TiedBatches:
 
     def __init__(self, mixture: TiedMixture, rows: Rows, held_out: Rows, components: int, batch: int):
         self._mixture, self._rows, self._held_out = mixture, rows, held_out
-        self.rows = self.length = len(rows) * -(-_MINI_BATCHES * batch // len(rows))
+        self._times = -(-_MINI_BATCHES * batch // rows.epoch)
+        self.rows = self.length = rows.epoch * self._times
         self.batch = batch
         self._points = sobol_points(components, mixture.latent)
 
     def batches(self, rng: np.random.Generator) -> Iterator[tuple[int, Function]]:
         """All rows once, or several times, in random order; see `Objective`."""
-        for drawn in batches(self.rows, self.batch, rng):
+        for drawn in self._rows.draw(self.batch, rng, self._times):
             shift = rng.random(self._mixture.latent)
-            yield len(drawn), partial(self._value_and_gradient, drawn % len(self._rows), shift)
+            yield len(drawn), partial(self._value_and_gradient, drawn, shift)
 
     def _value_and_gradient(self, drawn: np.ndarray, shift: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray]:
         points, weights = gaussian(self._points, shift).astype(_PRECISION), np.ones(len(drawn))
