@@ -82,6 +82,7 @@ EXPECTED_FAILURES = dict.fromkeys(
         "check_n_features_in",
         "check_fit2d_predict1d",
         "check_sample_weights_list",
+        "check_sample_weights_not_an_array",
         "check_sample_weight_equivalence_on_dense_data",
         "check_sample_weight_equivalence_on_sparse_data",
         "check_all_zero_sample_weights_error",
