@@ -11,7 +11,7 @@ import numpy as np
 from pgcc.errors import CircuitError
 from pgcc.ir.flat import Flat, make_nodes, starts
 from pgcc.ir.node import Node, Op, identity, postorder
-from pgcc.ir.numbers import Number, as_number
+from pgcc.ir.numbers import Number, as_number, mul, nearest_float
 from pgcc.locks import cached_property
 
 
@@ -203,16 +203,19 @@ def mixture_of_copies(template: Flat, table: np.ndarray, weights: np.ndarray) ->
     )
 
 
-def weighted_sum_of(parts: Sequence[Flat], weights: Sequence[float]) -> Flat:
+def weighted_sum_of(parts: Sequence[Flat], weights: Sequence[Number]) -> Flat:
     """Σ_i weights[i] · parts[i], where the parts share their leaves and nothing else.
+
+    Parts that are sums become one with it: of floats, their weights are multiplied with one rounding.
 
     Examples
     --------
     >>> build = FlatBuilder()
     >>> a, b = build.var("a"), build.var("b")
     >>> both, sum_ = build.flat(build.product((a, b))), build.flat(build.weighted_sum((0.5, 0.5), (a, b)))
-    >>> weighted_sum_of([both, sum_], [0.25, 0.75]).nodes
-    [Var(a), Var(b), Product(2 children), Sum(2 children), Sum(2 children)]
+    >>> mixed = weighted_sum_of([both, sum_], [0.25, 0.75])
+    >>> mixed.nodes, mixed.weights
+    ([Var(a), Var(b), Product(2 children), Sum(3 children)], [0.25, 0.375, 0.375])
     """
     leaves: dict[tuple, int] = {}
     data: dict[int, Any] = {}
@@ -223,22 +226,31 @@ def weighted_sum_of(parts: Sequence[Flat], weights: Sequence[float]) -> Flat:
             data[place[i]] = part.data[i]
     count = len(leaves)
     ops, lengths = [np.zeros(count, np.uint8)], [np.zeros(count, np.int64)]
-    for part, place in zip(parts, position, strict=True):
+    children: list[np.ndarray] = []
+    numbers: list[Number] = []
+    top: dict[int, Number] = {}
+    for part, place, weight in zip(parts, position, weights, strict=True):
         inner = part.op >= Op.SUM
         ops[0][place[~inner]] = part.op[~inner]
+        body = len(part.op) - int(part.op[-1] == Op.SUM)  # without the sum that it is
+        inner[body:] = False
         place[inner] = count + np.arange(inner.sum())
         count += int(inner.sum())
         data |= {int(place[i]): part.data[i] for i in part.data if inner[i]}
         ops.append(part.op[inner])
         lengths.append(part.lengths[inner])
-    roots = np.array([place[-1] for place in position])
+        below, first = place[part.child], part.first_weight[body]
+        terms, factors = (below[part.start[body] :], part.weights[first:]) if body < len(part.op) else (place[-1:], [1])
+        children.append(below[: part.start[body]])
+        numbers += part.weights[:first]
+        for term, factor in zip(terms.tolist(), factors, strict=True):
+            product = nearest_float(weight) * nearest_float(factor) if float in (type(weight), type(factor)) else None
+            top[term] = as_number(top.get(term, 0) + (mul(weight, factor) if product is None else product))
     return Flat(
         np.concatenate([*ops, [np.uint8(Op.SUM)]]),
-        starts(np.concatenate([*lengths, [len(parts)]])),
-        np.concatenate([*(place[part.child] for part, place in zip(parts, position, strict=True)), roots]).astype(
-            np.int32
-        ),
-        [*chain.from_iterable(part.weights for part in parts), *weights],
+        starts(np.concatenate([*lengths, np.array([len(top)])])),
+        np.concatenate([*children, np.array([*top])]).astype(np.int32),
+        [*numbers, *top.values()],
         data,
     )
 

@@ -10,17 +10,16 @@ with 1 in their place. In a decomposable circuit it takes at most one new node f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-
-import numpy as np
+from collections.abc import Iterable, Mapping
 
 from pgcc.collector import collector_paused
 from pgcc.errors import CircuitError, EvidenceError
 from pgcc.ir.circuit import Circuit, from_flat
 from pgcc.ir.domains import Domains, kept_columns
-from pgcc.ir.flat import Flat, starts
-from pgcc.ir.node import ONE, ZERO, Node, Op
-from pgcc.ir.numbers import Number, mul, nearest_float
+from pgcc.ir.flat import Flat
+from pgcc.ir.flat_builder import weighted_sum_of
+from pgcc.ir.node import ONE, ZERO, Node
+from pgcc.ir.numbers import Number, nearest_float
 from pgcc.ir.operands import list_variables
 from pgcc.passes.pipeline import simplify
 from pgcc.passes.simplify import fold
@@ -70,36 +69,8 @@ def exclude_empty(circuit: Circuit) -> Circuit:
     c = c if exact else nearest_float(c) * (1.0 - _LEFT)
     if not 0 < c < everything * (1 - 2**-10):
         raise CircuitError("the empty set has nearly all the probability: without it, there is nothing left")
-    share = quotient(1, everything - c)
-    return simplify(_less(flat, c, mul if exact else _rounded_product, share, circuit.variables))
-
-
-def _rounded_product(a: Number, b: Number) -> float:
-    return nearest_float(a) * nearest_float(b)
-
-
-def _less(
-    flat: Flat, c: Number, times: Callable[[Number, Number], Number], share: Number, variables: Sequence[str]
-) -> Circuit:
-    """share · (the circuit − c), as one sum if the circuit is one."""
-    last = len(flat.op) - 1
-    body = last if flat.op[last] == Op.SUM else last + 1  # the nodes that stay
-    child, terms = np.split(flat.child, [flat.start[body]])
-    weights = flat.weights[: flat.first_weight[body]]
-    top = flat.weights[len(weights) :] if body == last else [1]
-    terms = terms if body == last else np.array([last])
-    one = next((i for i, number in flat.data.items() if number == 1 and type(number) is int), body)
-    new = int(one == body)
-    return from_flat(
-        Flat(
-            np.append(flat.op[:body], [Op.CONST] * new + [Op.SUM]).astype(np.uint8),
-            starts(np.append(flat.lengths[:body], [0] * new + [len(terms) + 1])),
-            np.concatenate([child, terms, [one]]).astype(np.int32),
-            [*weights, *(times(share, w) for w in [*top, -c])],
-            {**flat.data, one: 1},
-        ),
-        variables,
-    )
+    share, one = quotient(1, everything - c), Flat.of([ONE])
+    return simplify(from_flat(weighted_sum_of([flat, one], [share, -c * share]), circuit.variables))
 
 
 def _substitute(circuit: Circuit, leaves: Mapping[str, Node]) -> Circuit:

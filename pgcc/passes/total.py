@@ -115,7 +115,12 @@ def in_doubles(flat: Flat, z: float) -> float | None:
     """
     first, start, child, ops = flat.first_weight.tolist(), flat.start.tolist(), flat.child.tolist(), flat.op.tolist()
     weights = flat.doubles.tolist()
-    if not ((flat.doubles > 0.0) & (flat.doubles < _MOST)).all() or Op.DET in ops:
+    if not ((flat.doubles > 0.0) & (flat.doubles < _MOST)).all() or not {*ops} <= {
+        Op.CONST,
+        Op.VAR,
+        Op.SUM,
+        Op.PRODUCT,
+    }:
         return None
     value: list[float] = []
     rounds: list[int] = []  # roundings of each value, relative to it: all terms are positive

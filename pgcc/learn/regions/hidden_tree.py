@@ -41,6 +41,7 @@ class HiddenTree(Estimator):
     batch_size: int = 256
     smoothing: float = 1.0
     binarize: float | None = None
+    exclude_empty: bool | str = "auto"
     random_state: Any = 0
     verbose: bool | None = None
 

@@ -45,6 +45,9 @@ class Strudel(Estimator):
         data after which to stop.
     binarize : float, optional
         The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
+    exclude_empty : bool or "auto"
+        Whether the distribution is that given that a row is not empty (`Circuit.exclude_empty`); the circuit is then no
+        longer deterministic. "auto": if no row is, though at least ten would be if the variables were independent.
     random_state : int, numpy Generator or RandomState, or None
         The same number gives the same model.
     verbose : bool, optional
@@ -97,6 +100,7 @@ class Strudel(Estimator):
     max_iter: int = 500
     n_iter_no_change: int = 10
     binarize: float | None = None
+    exclude_empty: bool | str = False
     random_state: Any = 0
     verbose: bool | None = None
 
