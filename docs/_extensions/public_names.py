@@ -55,7 +55,7 @@ SECTIONS = [
         "pgcc.learn",
         "pgcc.learn",
         "StackedEnsemble ContinuousMixture SimplePGC DPP ChowLiu MixtureOfTrees Strudel CircuitMLE BayesianNetworkMLE "
-        "Imputer save load",
+        "Imputer Classifier save load",
         "/guide/learning",
     ),
     section("pgcc.plot", "pgcc.plot", "marginals cardinality covariance tornado circuit save", "/gallery/pictures"),

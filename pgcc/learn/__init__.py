@@ -18,6 +18,7 @@ The folders, in the order in which data pass through them::
     ensembles   candidates → stacked_ensemble
 
     imputer     fill missing values with what a model expects
+    classifier  predict labels by the joint distribution of rows and labels
     saving      estimators in .npz files, without pickles
 
 `kernels` has the compiled loops.
@@ -25,6 +26,7 @@ The folders, in the order in which data pass through them::
 
 from pgcc.learn.circuits.circuit_mle import CircuitMLE
 from pgcc.learn.circuits.network_mle import BayesianNetworkMLE
+from pgcc.learn.classifier import Classifier
 from pgcc.learn.continuous.continuous_mixture import ContinuousMixture
 from pgcc.learn.ensembles.stacked_ensemble import StackedEnsemble
 from pgcc.learn.imputer import Imputer
@@ -38,6 +40,7 @@ __all__ = [
     "BayesianNetworkMLE",
     "ChowLiu",
     "CircuitMLE",
+    "Classifier",
     "ContinuousMixture",
     "Imputer",
     "MixtureOfTrees",

@@ -29,6 +29,7 @@ from pgcc.formats.npz import circuit_in, to_arrays
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.circuits.circuit_mle import CircuitMLE
 from pgcc.learn.circuits.network_mle import BayesianNetworkMLE
+from pgcc.learn.classifier import Classifier
 from pgcc.learn.common.estimator import Estimator
 from pgcc.learn.continuous.continuous_mixture import ContinuousMixture
 from pgcc.learn.ensembles.stacked_ensemble import StackedEnsemble
@@ -53,6 +54,7 @@ KINDS: dict[str, type[BaseEstimator]] = {
         CircuitMLE,
         BayesianNetworkMLE,
         Imputer,
+        Classifier,
     )
 }
 _ENTRY = "estimator"
@@ -77,6 +79,8 @@ _LEARNED: dict[str, type] = {
     "parents_": dict,
     "members_": list,
     "estimator_": Estimator,
+    "classes_": np.ndarray,
+    "label_": str,
 }
 
 
@@ -283,10 +287,14 @@ def _is_parameter(value: Any) -> bool:
 def _check(estimator: BaseEstimator) -> None:
     """Refuse learned attributes that do not belong together."""
     learned = vars(estimator)
-    if isinstance(estimator, Imputer):
+    if isinstance(estimator, (Imputer, Classifier)):
         inner = learned.get("estimator_")
         if inner is not None and "circuit_" not in vars(inner):
             raise FormatError("its estimator has not learned anything")
+        if isinstance(estimator, Classifier) and inner is not None:
+            states = inner._domains[learned["label_"]].states if learned.get("label_") in inner._domains else ()
+            if learned.get("classes_", np.zeros(0)).shape != (len(states),) or not states:
+                raise FormatError("its labels are not those of its estimator")
         return
     circuit = learned.get("circuit_")
     if circuit is None:

@@ -222,7 +222,11 @@ class StackedEnsemble(Estimator):
 def default_candidates(seed: int = 0) -> list[Estimator]:
     """Two each of continuous mixtures of products and of trees, of hidden trees, and of mixtures of trees; and mixtures
     of determinantal PGCs with groups of 1, 2 and 5."""
-    kinds = [partial(ContinuousMixture, "product"), partial(ContinuousMixture, "tree"), HiddenTree]
+    kinds: list[Callable[..., Estimator]] = [
+        partial(ContinuousMixture, "product"),
+        partial(ContinuousMixture, "tree"),
+        HiddenTree,
+    ]
     several = [kind(random_state=seed + i) for kind in (*kinds, partial(MixtureOfTrees, 20)) for i in range(2)]
     sizes = [(1, 7), (2, 4), (2, 10), (5, 2), (5, 10)]
     return [*several, *(SimplePGC(K, C, random_state=seed + i) for i, (K, C) in enumerate(sizes))]
