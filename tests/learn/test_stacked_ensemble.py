@@ -170,7 +170,7 @@ def test_a_budget_that_is_too_small_says_so():
     for bad in (0, -1.0, math.nan, "60"):
         with pytest.raises(PgccError, match="budget="):
             StackedEnsemble(field(), budget=bad).fit(many())
-    with pytest.raises(PgccError, match="with cluster="):
+    with pytest.raises(PgccError, match="on a cluster"):
         StackedEnsemble(field(), budget=1.0).fit(many(), cluster="tcp://127.0.0.1:1")
 
 

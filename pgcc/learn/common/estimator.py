@@ -23,6 +23,8 @@ from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.tables.packed_rows import Rows, hold_out
 from pgcc.learn.tables.read_rows import read_chunks, read_rows, without_numbered_columns
 from pgcc.model import Model, compile
+from pgcc.queries.gradient import GradientFunction
+from pgcc.trainable.trainable_parameters import TrainableParameters, with_weights_only
 
 try:
     from sklearn.base import BaseEstimator, DensityMixin
@@ -180,8 +182,42 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-likelihood of the rows. A file is read in pieces; `y` is ignored."""
+        total, rows = self._log_likelihood(X)
+        return total / rows
+
+    def bic(self, X: Any) -> float:
+        """The Bayesian information criterion, lower for better models: parameters · log rows − 2 · log-likelihood.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, list of rows, DataFrame or path
+            The data that were learned from.
+
+        Examples
+        --------
+        >>> from pgcc.learn import ChowLiu
+        >>> X = [[0, 0], [0, 0], [1, 1], [1, 1]] * 10
+        >>> round(ChowLiu().fit(X).bic(X), 2), round(ChowLiu().fit(X).aic(X), 2)
+        (70.24, 65.17)
+        """
+        total, rows = self._log_likelihood(X)
+        return self._parameter_count() * math.log(rows) - 2 * total
+
+    def aic(self, X: Any) -> float:
+        """The Akaike information criterion, lower for better models: 2 · parameters − 2 · log-likelihood."""
+        return 2 * self._parameter_count() - 2 * self._log_likelihood(X)[0]
+
+    def _parameter_count(self) -> int:
+        """How many free numbers were learned: `parameters_`, or else the weights and matrices of the circuit."""
+        if "parameters_" in self.__dict__:
+            return int(self.__dict__["parameters_"].size)
+        parameters = TrainableParameters(GradientFunction(with_weights_only(self._learned())).parametrized)
+        return len(parameters.start) - len(parameters.sums)
+
+    def _log_likelihood(self, X: Any) -> tuple[float, int]:
+        """The log-likelihood of all rows together, and how many there are."""
         sums = [(math.fsum(part), len(part)) for part in self._score_chunks(X)]
-        return math.fsum(total for total, _ in sums) / sum(rows for _, rows in sums)
+        return math.fsum(total for total, _ in sums), sum(rows for _, rows in sums)
 
     def _score_chunks(self, X: Any) -> Iterator[np.ndarray]:
         """The log-likelihoods of all rows, in chunks."""

@@ -115,7 +115,9 @@ class StackedEnsemble(Estimator):
         began, seed, threads = time.perf_counter(), seed_of(self.random_state, checkpoint), thread_count(self.n_jobs)
         clock = None if self.budget is None else Clock(check_positive("budget", self.budget), began)
         if clock and cluster is not None:
-            raise PgccError("budget= is for the threads of one machine: with cluster=, every run goes to its end")
+            raise PgccError(
+                "a budget is for the threads of one machine: on a cluster, every run goes to its end", argument="budget"
+            )
         data = self._read(X, validation, seed)
         counts = data.held_out.counts
         with threadpool_limits(1, "blas"), crew(cluster) as workers, self._progress(clock) as tell:
@@ -186,6 +188,9 @@ class StackedEnsemble(Estimator):
             lines.append("no row is empty: the parts are distributions given that (exclude_empty)")
         lines.append(f"together, weights cross-fitted: validation {self.validation_score_:.4f}")
         return "\n".join(lines)
+
+    def _parameter_count(self) -> int:
+        return sum(one._parameter_count() for one in self.members_) + len(self.members_) - 1
 
     @contextmanager
     def _progress(self, clock: Clock | None) -> Iterator[Callable[[Sequence[Entrant]], None]]:

@@ -10,7 +10,7 @@ from pgcc.errors import PgccError
 from pgcc.learn.common.checkpoint import Shapes, State
 from pgcc.learn.regions.layers import Layers
 from pgcc.learn.tables.data_split import DataSplit
-from pgcc.learn.tables.packed_rows import Rows, batches
+from pgcc.learn.tables.packed_rows import Rows
 
 # The largest number of rows to compute at once, and the largest number of values.
 _ROWS, _VALUES = 1024, 1 << 24
@@ -31,7 +31,7 @@ class LayerLikelihood:
     """
 
     def __init__(self, layers: Layers, data: DataSplit, batch: int):
-        self.layers, self.data, self.batch, self.rows = layers, data, batch, len(data.rows)
+        self.layers, self.data, self.batch, self.rows = layers, data, batch, data.rows.epoch
         self._piece = min(_ROWS, max(16, _VALUES // sum(region.width for region in layers.regions)))
 
     def expected(self, numbers: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
@@ -63,7 +63,7 @@ class LayerLikelihood:
                 part = slice(first, first + self._piece)
                 logs = self.layers.forward(numbers, self.layers.encode(block.codes[part]))[1]
                 total += float(block.counts[part] @ logs)
-        return total / len(rows)
+        return total / rows.total
 
     def all_rows(self, numbers: np.ndarray) -> tuple[float, np.ndarray]:
         """The sum of log-likelihoods and the expected counts of the training data."""
@@ -72,7 +72,7 @@ class LayerLikelihood:
 
     def drawn(self, rng: np.random.Generator) -> Iterator[np.ndarray]:
         """Mini-batches of the training data, in random order."""
-        return batches(self.rows, self.batch, rng)
+        return self.data.rows.draw(self.batch, rng)
 
 
 class LayerEM:
