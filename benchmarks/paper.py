@@ -24,7 +24,7 @@ from benchmarks.published import BABY_REGISTRIES, COLUMNS, TWENTY_DATASETS, publ
 from pgcc import plot
 from pgcc.cli.files import check_can_draw, check_can_write, write_text
 from pgcc.errors import PgccError
-from pgcc.learn import DPP, MixtureOfTrees, SimplePGC, StackedEnsemble
+from pgcc.learn import DPP, MixtureOfTrees, SimplePGC, StackedEnsemble, Strudel
 from pgcc.learn.common.estimator import Estimator
 
 PARTS = ("train", "valid", "test")
@@ -120,20 +120,25 @@ def fit_model(
     line = published(data.name)
     match kind:
         case "DPP":
-            return DPP(recipe=recipe).fit(train, validation=valid)
+            return DPP(recipe=recipe, exclude_empty=False).fit(train, validation=valid)
+        case "Strudel":
+            return Strudel().fit(train, validation=valid)
         case "MT":
-            return _best_of(MixtureOfTrees(), {"n_components": (2, 5, 10, 20)}, train, valid, threads)
+            return _best_of(
+                MixtureOfTrees(exclude_empty=False), {"n_components": (2, 5, 10, 20)}, train, valid, threads
+            )
         case "StackedEnsemble":
             return StackedEnsemble(n_jobs=threads).fit(train, validation=valid)
         case "SimplePGC":
             if line is None or line.hyperparameters is None or grid:
-                return _best_of(SimplePGC(recipe=recipe), GRID, train, valid, threads)
+                return _best_of(SimplePGC(recipe=recipe, exclude_empty=False), GRID, train, valid, threads)
             max_group, components = line.hyperparameters
-            return SimplePGC(max_group, components, recipe=recipe, n_jobs=threads).fit(train, validation=valid)
+            model = SimplePGC(max_group, components, recipe=recipe, n_jobs=threads, exclude_empty=False)
+            return model.fit(train, validation=valid)
     raise PgccError(f"no model {kind!r}: choose from {', '.join(MODELS)}")
 
 
-MODELS = ("DPP", "MT", "SimplePGC", "StackedEnsemble")
+MODELS = ("DPP", "Strudel", "MT", "SimplePGC", "StackedEnsemble")
 # K and C of SimplePGC among which the paper chooses.
 GRID = {"max_group": (1, 2, 5, 7), "n_components": (1, 4, 7, 10, 20)}
 

@@ -50,9 +50,11 @@ from pgcc.evaluate.soft import Reweighted, SoftRows, runs_of
 from pgcc.ir.blocks import find_blocks, has_one_state
 from pgcc.ir.circuit import Circuit, over_columns
 from pgcc.ir.facts import multiplications
-from pgcc.ir.node import Node
+from pgcc.ir.node import Node, Op
 from pgcc.kernels.policy import tier
+from pgcc.locks import cached_property
 from pgcc.methods import check_method
+from pgcc.passes.building import sum_of
 from pgcc.passes.expand_det import expand_small
 from pgcc.passes.homogenize import homogenize
 from pgcc.passes.pipeline import simplify
@@ -265,6 +267,15 @@ class Compiled:
     def similar(self, circuit: Circuit) -> Compiled:
         """Another circuit, compiled in the same way."""
         return Compiled(circuit, self.validate)
+
+    @cached_property
+    def with_empty(self) -> Compiled:
+        """The circuit without the constant that is subtracted from it: the one before `Circuit.exclude_empty`."""
+        root = self.circuit.root
+        terms = zip(root.weights, root.children, strict=True)
+        return self.similar(
+            Circuit(sum_of(term for term in terms if term[1].op is not Op.CONST), self.circuit.variables)
+        )
 
     def closed(self, rows: Any) -> Any:
         """Rows of evidence with all that they imply about variables with states (see `Blocks`)."""

@@ -252,6 +252,56 @@ def tornado(
     return _plain(ax)
 
 
+def learning_curve(estimator: Any, *, ax: Axes | None = None) -> Axes:
+    """The mean log-likelihood of the training and validation data after every epoch, with a line at the one kept.
+
+    Of an ensemble, the validation data of every member are shown.
+
+    Parameters
+    ----------
+    estimator : Estimator
+        A fitted estimator of `pgcc.learn` with a `history_`.
+    ax : matplotlib Axes, optional
+        Where to draw. By default, in a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    See Also
+    --------
+    pgcc.plot.save : write a picture to a file
+
+    Examples
+    --------
+    >>> import pgcc
+    >>> from pgcc.learn import MixtureOfTrees
+    >>> ax = pgcc.plot.learning_curve(MixtureOfTrees(2, max_iter=4).fit([[0, 0], [1, 1], [0, 1]] * 20))
+    >>> [line.get_label() for line in ax.lines[:2]]
+    ['training', 'validation']
+    """
+    members = getattr(estimator, "members_", None)
+    shown = [estimator] if members is None else [one for one in members if hasattr(one, "history_")]
+    if not shown or not all(isinstance(getattr(one, "history_", None), dict) for one in shown):
+        raise PgccError(
+            f"{type(estimator).__name__} has no history_: estimators that are fitted in epochs have learning curves"
+        )
+    ax = _axes(ax, 6.0, 3.6)
+    for number, one in enumerate(shown):
+        history, colour = one.history_, FREE if members is None else f"C{number % 10}"
+        epochs = 1 + np.arange(len(history["validation"]))
+        if members is None:
+            ax.plot(epochs, history["train"], color=OBSERVED, label="training")
+        name = "validation" if members is None else shortened(" ".join(repr(one).split()), 2 * LONGEST_NAME)
+        ax.plot(epochs, history["validation"], color=colour, label=name)
+        if getattr(one, "best_epoch_", -1) >= 0:
+            ax.axvline(1 + one.best_epoch_, color=MEAN if members is None else colour, linestyle="--", linewidth=1)
+    ax.set_xlabel("epoch")
+    ax.set_ylabel("mean log-likelihood of a row")
+    ax.legend(frameon=False)
+    return _plain(ax)
+
+
 def _largest_pair(matrix: np.ndarray) -> float:
     """The largest |Cov(X_i, X_j)|, i ≠ j; if all are 0, the largest variance, and 1 if all variances are 0 too."""
     pairs = np.abs(matrix - np.diag(np.diag(matrix))).max(initial=0.0)

@@ -172,7 +172,16 @@ class Command(NamedTuple):
 
 
 # The estimators of `pgcc.cli.fit`, repeated because they take long to import.
-MODELS = ("simple-pgc", "dpp", "chow-liu", "mixture-of-trees", "stacked-ensemble")
+MODELS = (
+    "simple-pgc",
+    "dpp",
+    "chow-liu",
+    "mixture-of-trees",
+    "continuous-mixture",
+    "hidden-tree",
+    "strudel",
+    "stacked-ensemble",
+)
 
 # fmt: off
 COMMANDS = (
@@ -278,6 +287,7 @@ COMMANDS = (
         _value("--recipe", choices=("auto", "paper"), help="how to train (simple-pgc, dpp)"),
         _value("--epochs", type=int, metavar="N", help="the most passes over the data"),
         _value("--restarts", type=int, metavar="N", help="the number of runs with different seeds"),
+        _value("--budget", type=float, metavar="S", help="seconds to learn for (stacked-ensemble)"),
         _value("--smoothing", type=float, metavar="S", help="rows to add to the counts (trees)"),
         SEED.but(help="the same seed gives the same model"),
         THREADS.but(help="number of threads (1)"),

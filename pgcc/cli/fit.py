@@ -16,8 +16,18 @@ from pgcc.cli.output import json_text
 from pgcc.data.tables import Csv
 from pgcc.errors import PgccError, plural
 from pgcc.formats import check_can_save
-from pgcc.learn import DPP, ChowLiu, MixtureOfTrees, SimplePGC, StackedEnsemble
+from pgcc.interrupts import tidily
+from pgcc.learn import (
+    DPP,
+    ChowLiu,
+    ContinuousMixture,
+    MixtureOfTrees,
+    SimplePGC,
+    StackedEnsemble,
+    Strudel,
+)
 from pgcc.learn.common.estimator import Estimator
+from pgcc.learn.regions.hidden_tree import HiddenTree
 from pgcc.learn.tables.packed_rows import Rows
 from pgcc.learn.tables.read_rows import read_rows
 
@@ -26,11 +36,14 @@ MODELS: dict[str, type[Estimator]] = {
     "dpp": DPP,
     "chow-liu": ChowLiu,
     "mixture-of-trees": MixtureOfTrees,
+    "continuous-mixture": ContinuousMixture,
+    "hidden-tree": HiddenTree,
+    "strudel": Strudel,
     "stacked-ensemble": StackedEnsemble,
 }
 # Parameters of estimators that options of the command line give.
 _PARAMETERS = (
-    "max_group", "n_components", "recipe", "max_iter", "n_init", "smoothing", "random_state", "n_jobs",
+    "max_group", "n_components", "recipe", "max_iter", "n_init", "budget", "smoothing", "random_state", "n_jobs",
 )  # fmt: skip
 
 
@@ -42,7 +55,8 @@ def fit(args: argparse.Namespace) -> None:
     rows = read_data(args.file)
     validation = None if args.validation is None else read_data(args.validation, rows)
     began = time.perf_counter()
-    model = estimator.fit(rows, validation=validation, checkpoint=args.checkpoint, cluster=args.cluster)
+    with tidily():  # Ctrl-C ends the training, and what was found is written
+        model = estimator.fit(rows, validation=validation, checkpoint=args.checkpoint, cluster=args.cluster)
     seconds = time.perf_counter() - began
     pgcc.save(model.circuit_, args.output)
     told: dict[str, Any] = {

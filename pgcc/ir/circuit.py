@@ -438,6 +438,39 @@ class Circuit(KnowsOtherWords):
         part = self if size is None else of_size(self, size, counted)
         return part if evidence is None else condition(part, Evidence(self.variables, evidence).observed())
 
+    def exclude_empty(self) -> Circuit:
+        """Take away the empty set, which does not occur: (g − g(0)) / (g(1) − g(0)).
+
+        Nobody looks at an empty basket: this is the distribution given that a set is not empty. It has one term more
+        than g, a negative number, which takes nothing from the probabilities of other sets. (`observe` with ``size=(1,
+        n)`` has the same polynomial times its total, in a circuit that is larger. To take away the complete set:
+        ``g.complement().exclude_empty().complement()``.)
+
+        If all numbers are exact, so is the result. With floats, it is rounded, and to be on the safe side the empty set
+        keeps 2⁻³⁶ of its probability.
+
+        Raises
+        ------
+        CircuitError
+            If hardly any other set has a positive probability.
+
+        See Also
+        --------
+        pgcc.Circuit.observe : keep the terms that agree with the evidence or have a given size
+
+        Examples
+        --------
+        >>> import pgcc
+        >>> basket = pgcc.parse("(0.5*milk + 0.5)*(0.2*tea + 0.8)").exclude_empty()
+        >>> print(basket)
+        5/3*(1/2*milk + 1/2)*(1/5*tea + 4/5) - 2/3
+        >>> pgcc.compile(basket).prob({"milk": 0}, exact=True), pgcc.check(basket).ok
+        (Fraction(1, 6), True)
+        """
+        from pgcc.passes.condition import exclude_empty
+
+        return exclude_empty(self)
+
     def do(self, states: Mapping[str, Any] | str) -> Circuit:
         """Intervene: the circuit of the Bayesian network in which each of these variables is set to a state.
 

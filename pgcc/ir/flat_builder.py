@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from pgcc.errors import CircuitError
 from pgcc.ir.flat import Flat, make_nodes, starts
 from pgcc.ir.node import Node, Op, identity, postorder
-from pgcc.ir.numbers import Number, as_number
+from pgcc.ir.numbers import Number, as_number, mul, nearest_float
 from pgcc.locks import cached_property
 
 
@@ -200,6 +200,58 @@ def mixture_of_copies(template: Flat, table: np.ndarray, weights: np.ndarray) ->
         np.append(child[:, :-terms], child[:, -terms:]).astype(np.int32),
         numbers.tolist(),
         {i: template.data[leaf] for i, leaf in enumerate(leaves.tolist())},
+    )
+
+
+def weighted_sum_of(parts: Sequence[Flat], weights: Sequence[Number]) -> Flat:
+    """Σ_i weights[i] · parts[i], where the parts share their leaves and nothing else.
+
+    Parts that are sums become one with it: of floats, their weights are multiplied with one rounding.
+
+    Examples
+    --------
+    >>> build = FlatBuilder()
+    >>> a, b = build.var("a"), build.var("b")
+    >>> both, sum_ = build.flat(build.product((a, b))), build.flat(build.weighted_sum((0.5, 0.5), (a, b)))
+    >>> mixed = weighted_sum_of([both, sum_], [0.25, 0.75])
+    >>> mixed.nodes, mixed.weights
+    ([Var(a), Var(b), Product(2 children), Sum(3 children)], [0.25, 0.375, 0.375])
+    """
+    leaves: dict[tuple, int] = {}
+    data: dict[int, Any] = {}
+    position = [np.zeros(len(part.op), np.int64) for part in parts]
+    for part, place in zip(parts, position, strict=True):
+        for i in np.flatnonzero(part.op < Op.SUM).tolist():
+            place[i] = leaves.setdefault(identity(Op(part.op[i]), (), part.data[i]), len(leaves))
+            data[place[i]] = part.data[i]
+    count = len(leaves)
+    ops, lengths = [np.zeros(count, np.uint8)], [np.zeros(count, np.int64)]
+    children: list[np.ndarray] = []
+    numbers: list[Number] = []
+    top: dict[int, Number] = {}
+    for part, place, weight in zip(parts, position, weights, strict=True):
+        inner = part.op >= Op.SUM
+        ops[0][place[~inner]] = part.op[~inner]
+        body = len(part.op) - int(part.op[-1] == Op.SUM)  # without the sum that it is
+        inner[body:] = False
+        place[inner] = count + np.arange(inner.sum())
+        count += int(inner.sum())
+        data |= {int(place[i]): part.data[i] for i in part.data if inner[i]}
+        ops.append(part.op[inner])
+        lengths.append(part.lengths[inner])
+        below, first = place[part.child], part.first_weight[body]
+        terms, factors = (below[part.start[body] :], part.weights[first:]) if body < len(part.op) else (place[-1:], [1])
+        children.append(below[: part.start[body]])
+        numbers += part.weights[:first]
+        for term, factor in zip(terms.tolist(), factors, strict=True):
+            product = nearest_float(weight) * nearest_float(factor) if float in (type(weight), type(factor)) else None
+            top[term] = as_number(top.get(term, 0) + (mul(weight, factor) if product is None else product))
+    return Flat(
+        np.concatenate([*ops, [np.uint8(Op.SUM)]]),
+        starts(np.concatenate([*lengths, np.array([len(top)])])),
+        np.concatenate([*children, np.array([*top])]).astype(np.int32),
+        [*numbers, *top.values()],
+        data,
     )
 
 

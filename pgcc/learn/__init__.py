@@ -11,12 +11,14 @@ The folders, in the order in which data pass through them::
                 → initialization, recipes   EM for the initial parameters; hyper-parameters
                 → mixture_likelihood → mixture_training → simple_pgc
     trees       tree_mixture → tree_em → tree_estimators
+    strudel     decisions → growth → strudel                deterministic circuits that grow by splits
     circuits    circuit_likelihood → circuit_trainers → circuit_mle     (parameters: `pgcc.trainable`)
                 network_mle                 the tables of a Bayesian network
     continuous  log_linear → tied_mixture → continuous_mixture              thousands of components, tied by a net
     ensembles   candidates → stacked_ensemble
 
     imputer     fill missing values with what a model expects
+    classifier  predict labels by the joint distribution of rows and labels
     saving      estimators in .npz files, without pickles
 
 `kernels` has the compiled loops.
@@ -24,11 +26,13 @@ The folders, in the order in which data pass through them::
 
 from pgcc.learn.circuits.circuit_mle import CircuitMLE
 from pgcc.learn.circuits.network_mle import BayesianNetworkMLE
+from pgcc.learn.classifier import Classifier
 from pgcc.learn.continuous.continuous_mixture import ContinuousMixture
 from pgcc.learn.ensembles.stacked_ensemble import StackedEnsemble
 from pgcc.learn.imputer import Imputer
 from pgcc.learn.mixtures.simple_pgc import DPP, SimplePGC
 from pgcc.learn.saving import load, save
+from pgcc.learn.strudel.strudel import Strudel
 from pgcc.learn.trees.tree_estimators import ChowLiu, MixtureOfTrees
 
 __all__ = [
@@ -36,11 +40,13 @@ __all__ = [
     "BayesianNetworkMLE",
     "ChowLiu",
     "CircuitMLE",
+    "Classifier",
     "ContinuousMixture",
     "Imputer",
     "MixtureOfTrees",
     "SimplePGC",
     "StackedEnsemble",
+    "Strudel",
     "load",
     "save",
 ]

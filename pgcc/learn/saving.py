@@ -29,11 +29,13 @@ from pgcc.formats.npz import circuit_in, to_arrays
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.circuits.circuit_mle import CircuitMLE
 from pgcc.learn.circuits.network_mle import BayesianNetworkMLE
+from pgcc.learn.classifier import Classifier
 from pgcc.learn.common.estimator import Estimator
 from pgcc.learn.continuous.continuous_mixture import ContinuousMixture
 from pgcc.learn.ensembles.stacked_ensemble import StackedEnsemble
 from pgcc.learn.imputer import Imputer
 from pgcc.learn.mixtures.simple_pgc import DPP, SimplePGC
+from pgcc.learn.strudel.strudel import Strudel
 from pgcc.learn.trees.tree_estimators import ChowLiu, MixtureOfTrees
 from pgcc.learn.trees.tree_mixture import Trees
 
@@ -48,9 +50,11 @@ KINDS: dict[str, type[BaseEstimator]] = {
         ChowLiu,
         MixtureOfTrees,
         ContinuousMixture,
+        Strudel,
         CircuitMLE,
         BayesianNetworkMLE,
         Imputer,
+        Classifier,
     )
 }
 _ENTRY = "estimator"
@@ -59,9 +63,11 @@ _PARAMETERS = (type(None), bool, int, float, str, Circuit, Estimator)
 _LEARNED: dict[str, type] = {
     "circuit_": Circuit,
     "n_features_in_": int,
+    "excludes_empty_": bool,
     "feature_names_in_": np.ndarray,
     "history_": dict,
     "n_iter_": int,
+    "n_components_": int,
     "best_epoch_": int,
     "parameters_": np.ndarray,
     "partition_": list,
@@ -73,6 +79,8 @@ _LEARNED: dict[str, type] = {
     "parents_": dict,
     "members_": list,
     "estimator_": Estimator,
+    "classes_": np.ndarray,
+    "label_": str,
 }
 
 
@@ -263,7 +271,7 @@ class _Reader:
         estimator = KINDS[encoded["estimator"]](**parameters)
         for name, value in encoded["learned"].items():
             found, kind = self.value(value), _LEARNED.get(name)
-            if kind is None or not isinstance(found, kind) or isinstance(found, bool):
+            if kind is None or not isinstance(found, kind) or isinstance(found, bool) != (kind is bool):
                 raise FormatError(f"{name!r} is not a learned attribute, or not {brief(found)}")
             setattr(estimator, name, found)
         _check(estimator)
@@ -279,10 +287,14 @@ def _is_parameter(value: Any) -> bool:
 def _check(estimator: BaseEstimator) -> None:
     """Refuse learned attributes that do not belong together."""
     learned = vars(estimator)
-    if isinstance(estimator, Imputer):
+    if isinstance(estimator, (Imputer, Classifier)):
         inner = learned.get("estimator_")
         if inner is not None and "circuit_" not in vars(inner):
             raise FormatError("its estimator has not learned anything")
+        if isinstance(estimator, Classifier) and inner is not None:
+            states = inner._domains[learned["label_"]].states if learned.get("label_") in inner._domains else ()
+            if learned.get("classes_", np.zeros(0)).shape != (len(states),) or not states:
+                raise FormatError("its labels are not those of its estimator")
         return
     circuit = learned.get("circuit_")
     if circuit is None:

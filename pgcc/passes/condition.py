@@ -13,14 +13,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pgcc.collector import collector_paused
-from pgcc.errors import EvidenceError
-from pgcc.ir.circuit import Circuit
+from pgcc.errors import CircuitError, EvidenceError
+from pgcc.ir.circuit import Circuit, from_flat
 from pgcc.ir.domains import Domains, kept_columns
+from pgcc.ir.flat import Flat
+from pgcc.ir.flat_builder import weighted_sum_of
 from pgcc.ir.node import ONE, ZERO, Node
+from pgcc.ir.numbers import Number, nearest_float
 from pgcc.ir.operands import list_variables
 from pgcc.passes.pipeline import simplify
 from pgcc.passes.simplify import fold
 from pgcc.passes.sizes import component
+from pgcc.passes.total import LARGE, in_doubles, quotient, total
+
+_LEFT = 2.0**-36  # the share of the empty set's probability that stays, where numbers are floats
 
 
 def condition(circuit: Circuit, observed: Mapping[str, int]) -> Circuit:
@@ -45,6 +51,26 @@ def marginalize(circuit: Circuit, names: Iterable[str]) -> Circuit:
     rest = kept_columns([name for name in circuit.variables if name not in gone], circuit.variables)
     with collector_paused():
         return simplify(Circuit(_substitute(circuit, gone).root, rest))
+
+
+def exclude_empty(circuit: Circuit) -> Circuit:
+    """`Circuit.exclude_empty`: (g − c) / (g(1) − c), with c = g(0) if that is exact.
+
+    With floats, c is less than g(0) by `_LEFT` of it, so that float64 sees that no coefficient is negative.
+    """
+    flat = circuit._flat
+    c: Number | None = in_doubles(flat, 0.0)
+    everything: Number | None = in_doubles(flat, 1.0)
+    if circuit.edges <= LARGE or c is None or everything is None:
+        c, everything = total(_substitute(circuit, dict.fromkeys(circuit.variables, ZERO))), total(circuit)
+    if not c:
+        return circuit
+    exact = float not in (type(c), type(everything))
+    c = c if exact else nearest_float(c) * (1.0 - _LEFT)
+    if not 0 < c < everything * (1 - 2**-10):
+        raise CircuitError("the empty set has nearly all the probability: without it, there is nothing left")
+    share, one = quotient(1, everything - c), Flat.of([ONE])
+    return simplify(from_flat(weighted_sum_of([flat, one], [share, -c * share]), circuit.variables))
 
 
 def _substitute(circuit: Circuit, leaves: Mapping[str, Node]) -> Circuit:

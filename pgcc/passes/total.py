@@ -11,6 +11,7 @@ mixtures walks over every part once.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from weakref import WeakKeyDictionary
@@ -25,8 +26,9 @@ from pgcc.exact.precision import FIRST_BITS, ZERO_BITS, ball_parts, doubled, pre
 from pgcc.exact.tape import Layouts, rational_total, total_in_balls
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.facts import is_exact
+from pgcc.ir.flat import Flat
 from pgcc.ir.node import Node, Op, postorder
-from pgcc.ir.numbers import Number, as_number, frexp, ldexp
+from pgcc.ir.numbers import UNIT, Number, as_number, frexp, ldexp, nearest_float
 from pgcc.ir.spelling import display_text
 
 TOLERANCE = 1e-9  # how far the total of floats may be from 1
@@ -35,6 +37,8 @@ ACCURACY = 1e-12  # the relative error of a total that is no exact number
 _MOST_BITS, _ENOUGH = 1 << 13, 64
 # A total that may be 0 is computed in fractions, if no determinant has more rows or columns.
 _MOST_EXACT = 40
+LARGE = 1000  # edges
+_LEAST, _MOST = 2.0**-400, 2.0**400  # products of two doubles between these are in range
 _MOST_DIGITS = 39_000  # of a total, as many as MAX_BITS make
 
 _known: WeakKeyDictionary[Node, Number | arb] = WeakKeyDictionary()
@@ -54,6 +58,10 @@ def total(circuit: Circuit) -> Number:
     >>> total(pgcc.parse("0.4*a*b + 0.3")), total(pgcc.dpp(L=[[2.0, 1.0], [1.0, 2.0]]))
     (Fraction(7, 10), 8.0)
     """
+    if "root" not in circuit.__dict__ and circuit.edges > LARGE:  # no nodes have been made of large arrays
+        value = in_doubles(circuit._flat, 1.0)
+        if value is not None:
+            return value
     root = circuit.root
     found = _known.get(root)
     if found is None:
@@ -94,6 +102,51 @@ def quotient(weight: Number, value: Number) -> Number:
     """weight / value: exact if both are, else rounded once."""
     ratio = Fraction(weight) / Fraction(value)
     return as_number(ratio) if float not in (type(weight), type(value)) else ldexp(*frexp(ratio))
+
+
+def in_doubles(flat: Flat, z: float) -> float | None:
+    """The value of a circuit of floats without negative numbers, where all variables are z, to `ACCURACY`; or None.
+
+    None : it is of another kind, a number leaves the middle of the range of doubles, or there are too many roundings.
+
+    >>> import pgcc
+    >>> in_doubles(pgcc.Circuit(pgcc.parse("a").root)._flat, 0.5)
+    0.5
+    """
+    first, start, child, ops = flat.first_weight.tolist(), flat.start.tolist(), flat.child.tolist(), flat.op.tolist()
+    weights = flat.doubles.tolist()
+    if not ((flat.doubles > 0.0) & (flat.doubles < _MOST)).all() or not {*ops} <= {
+        Op.CONST,
+        Op.VAR,
+        Op.SUM,
+        Op.PRODUCT,
+    }:
+        return None
+    value: list[float] = []
+    rounds: list[int] = []  # roundings of each value, relative to it: all terms are positive
+    is_sum, is_product, is_variable = map(int, (Op.SUM, Op.PRODUCT, Op.VAR))
+    for i, op in enumerate(ops):
+        below = child[start[i] : start[i + 1]]
+        values = [value[c] for c in below]
+        if op == is_sum:
+            number = math.fsum(map(operator.mul, weights[first[i] : first[i + 1]], values))
+            more, is_zero = 3 + max([rounds[c] for c in below], default=0), not any(values)
+        elif op == is_product:
+            number = math.prod(values)
+            more, is_zero = sum([rounds[c] for c in below], len(below)), 0.0 in values
+            if not is_zero and max(values, default=1.0) > 1.0 and math.prod([min(x, 1.0) for x in values]) < _LEAST:
+                return None  # it may be smaller on the way than it is in the end
+        elif op == is_variable:
+            number = 1.0 if flat.data[i][1] else z
+            more, is_zero = 0, not number
+        else:
+            number = nearest_float(flat.data[i])
+            more, is_zero = 1, not flat.data[i]
+        if not (number == 0.0 if is_zero else _LEAST < number < _MOST):
+            return None
+        value.append(number)
+        rounds.append(more)
+    return value[-1] if 1.01 * UNIT * rounds[-1] <= ACCURACY else None
 
 
 def _find(root: Node) -> Number | arb:

@@ -16,6 +16,7 @@ from pgcc.ir.numbers import as_index
 from pgcc.kernels.random import STATE, start_streams, uniforms
 from pgcc.progress import Bar, progress
 from pgcc.queries.distribution import Distribution
+from pgcc.validity.standing import LESS_A_CONSTANT, MONOTONE
 
 # Samples that need more bytes than this are drawn in several parts.
 _MOST_BYTES = 1 << 34
@@ -81,6 +82,14 @@ def draw(
 ) -> None:
     """Fill `out` with samples given a row of possible evidence: from the root down, or one variable after another."""
     compiled = distribution.compiled
+    if distribution.standing == LESS_A_CONSTANT:
+        if _often_not_empty(distribution, codes):
+            whole = replace(distribution, compiled=compiled.with_empty, standing=MONOTONE)
+            _draw_not_empty(whole, codes, seed, row, out, threads)
+        else:
+            _draw_by_variable(replace(distribution, threads=threads), codes, seed, row, out)
+        told(len(out))
+        return
     top_down = compiled.sampler if compiled.decomposable else None
     ready = None if top_down is None else top_down.prepare(codes)
     if top_down is None or ready is None:  # the circuit does not allow it, or float64 is not accurate enough
@@ -93,6 +102,25 @@ def draw(
         told(some.stop - some.start)
 
     for_chunks(len(out), out.shape[1], threads, draw_some, most_rows=min(MOST_ROWS, ready.at_a_time))
+
+
+def _often_not_empty(distribution: Distribution, codes: np.ndarray) -> bool:
+    """Whether half of the sets drawn with the empty one are other ones."""
+    compiled, row = distribution.compiled, codes[None]
+    logs = [one.values(row, distribution.rtol).logs()[0] for one in (compiled, compiled.with_empty)]
+    return bool(logs[0] - logs[1] > np.log(0.5))
+
+
+def _draw_not_empty(
+    distribution: Distribution, codes: np.ndarray, seed: int, row: int, out: np.ndarray, threads: int
+) -> None:
+    """Draw with the empty set, and draw the empty ones again, each by further streams of its own."""
+    draw(distribution, codes, seed, row, out, threads, lambda count: None)
+    while len(empty := np.flatnonzero(~out.any(axis=1))):
+        seed = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+        again = np.empty_like(out[: empty[-1] + 1])
+        draw(distribution, codes, seed, row, again, threads, lambda count: None)
+        out[empty] = again[empty]
 
 
 def _draw_by_variable(distribution: Distribution, codes: np.ndarray, seed: int, row: int, out: np.ndarray) -> None:

@@ -31,6 +31,7 @@ from pgcc.validity.proof.exact_arithmetic import exact_rows
 from pgcc.validity.proof.steps import Step, Terms, Walk, polynomial_of
 from pgcc.validity.semidefinite import Rows, find_witness
 
+_MANY = 300  # nodes: in circuits with more, only the root may be evaluated at 0
 # 1: no coefficient is negative; −1: none is positive; 0: all are 0; None: not proven.
 Sign = int | None
 SIGNS = (1, 0, -1)  # the likely one first
@@ -113,6 +114,7 @@ RULES: dict[Op, tuple[Rule, ...]] = {
 }  # fmt: skip
 # These look at more than the children: see `_Expansion`, and `passes.sizes` for what writes parts of determinants so.
 EXPANSION = Rule("multiplied out", "its coefficients, computed exactly, in variables and parts that are proved")
+LESS = Rule("less a constant", "g − c, where c is at most g(0): no coefficient but that of the empty set changes")
 EXTRACTION = Rule(
     "part of a determinant", "Σ_j w_j·D(s_j) = Σ_d (Σ_j w_j·s_j^d)·[s^d] D, and D(s) has nonnegative coefficients"
 )
@@ -207,6 +209,8 @@ def _proposed(walk: Walk, i: int, witnesses: Witnesses) -> Iterator[tuple[Rule, 
             yield from ((rule, sign, None) for sign in SIGNS)
         elif None not in walk.below(i):
             yield from ((rule, 1, witness) for witness in witnesses.of(rule.name, node))
+    if node.op is Op.SUM and Op.CONST in [c.op for w, c in zip(node.weights, node.children, strict=True) if w < 0]:
+        yield from ((LESS, 1, bits) for bits in (128, 0) if i < _MANY or i == len(walk.circuit.order) - 1)
     if node.op is Op.SUM and len(node.children) > 1 and node.children[0].op is Op.DET:
         data = next(([name, w] for name in DETERMINANTS for w in witnesses.of(name, node.children[0])), None)
         yield from ((EXTRACTION, sign, data) for sign in SIGNS if data is not None)

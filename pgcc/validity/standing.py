@@ -70,6 +70,7 @@ class Standing:
 
 MONOTONE = Standing(True, "there are no negative numbers")
 BY_KERNELS = Standing(True, "by its determinants, whose matrices are such that none of their minors is negative")
+LESS_A_CONSTANT = Standing(True, "no number is negative but a constant, which the terms without variables exceed")
 BY_RULES = Standing(True, "by the rules of pgcc.check")
 CONDITIONED = Standing(True, "it is a part of a distribution that was proved")
 RAW = Standing(False, "it is taken as the polynomial that it is (normalize=False)")
@@ -113,6 +114,8 @@ def by_signs(compiled: Compiled) -> Standing | None:
         if not (program.signed or program.has_det):
             return MONOTONE
         structures = program.structures
+        if all(one.nonnegative for one in structures) and _exceed_the_constant(compiled):
+            return LESS_A_CONSTANT
     elif compiled.circuit.facts.dets:
         return None
     else:
@@ -122,6 +125,20 @@ def by_signs(compiled: Compiled) -> Standing | None:
     if all(structure.nonnegative for structure in structures):
         return BY_KERNELS if structures else MONOTONE
     return None
+
+
+def _exceed_the_constant(compiled: Compiled) -> bool:
+    """Whether only a constant term of the root is negative, and the coefficient of the empty set is still positive."""
+    flat = compiled.circuit._flat
+    if flat.op[-1] != Op.SUM:
+        return False
+    below, terms = np.split(flat.doubles > 0.0, [-flat.lengths[-1]])  # of what underflows, nothing is known
+    constants = flat.op[flat.child[-flat.lengths[-1] :]] == Op.CONST
+    numbers = [number for i, number in flat.data.items() if flat.op[i] == Op.CONST]
+    if not (below.all() and (terms | constants).all() and all(number >= 0 for number in numbers)):
+        return False
+    value, error = compiled.float64.absolute_errors(np.zeros((1, len(compiled.circuit.variables)), np.int8))
+    return bool(value[0] > error[0])
 
 
 def _is_small(circuit: Circuit) -> bool:

@@ -23,7 +23,7 @@ def test_bash(run, tmp_path):
         "pgcc query --kernel f": "factor",
         "pgcc query --evidence b": "beta.pgc",
         "pgcc query b": "beta.pgc",
-        "pgcc fit data.csv --model c": "chow-liu",
+        "pgcc fit data.csv --model c": "chow-liu continuous-mixture",
         "pgcc query a=1 --meth": "--method",
         "pgcc query --method b": "bottom ball",
         "pgcc nosuch --": "--help --version",

@@ -24,6 +24,7 @@ from pgcc.learn import (
     MixtureOfTrees,
     SimplePGC,
     StackedEnsemble,
+    Strudel,
     load,
     save,
 )
@@ -41,6 +42,7 @@ RUNS = {
     "trees": MixtureOfTrees(2, max_iter=12, n_iter_no_change=12, smoothing=0.1),
     "tree": ChowLiu(),
     "continuous": ContinuousMixture("tree", 4, 1, max_iter=12, batch_size=32),
+    "strudel": Strudel((1, 2), n_splits=1, max_iter=12),
     "em": CircuitMLE(CIRCUIT, "em", max_iter=12),
     "lbfgs": CircuitMLE(KERNEL, "lbfgs", max_iter=12),
     "adam": CircuitMLE(KERNEL, "adam", max_iter=12),

@@ -21,6 +21,7 @@ from pgcc.learn import (
     MixtureOfTrees,
     SimplePGC,
     StackedEnsemble,
+    Strudel,
     load,
     save,
 )
@@ -34,6 +35,7 @@ KINDS = {
     "ChowLiu": ChowLiu(2.5, binarize=0.5),
     "MixtureOfTrees": MixtureOfTrees(2, max_iter=2),
     "ContinuousMixture": ContinuousMixture("tree", 4, 1, max_iter=2),
+    "Strudel": Strudel((1, 2), max_iter=2),
     "CircuitMLE": CircuitMLE(CIRCUIT, max_iter=2),
     "StackedEnsemble": StackedEnsemble([ChowLiu(), MixtureOfTrees(2, max_iter=1)]),
     "nested": StackedEnsemble((StackedEnsemble([ChowLiu()]), ChowLiu(2.0))),

@@ -28,6 +28,7 @@ from pgcc.learn import (
     MixtureOfTrees,
     SimplePGC,
     StackedEnsemble,
+    Strudel,
 )
 
 
@@ -43,6 +44,7 @@ KINDS = {
     "ChowLiu": ChowLiu(binarize=0.0),
     "MixtureOfTrees": MixtureOfTrees(2, max_iter=2, binarize=0.0),
     "ContinuousMixture": ContinuousMixture("product", 4, 1, max_iter=2, binarize=0.0),
+    "Strudel": Strudel((1, 2), max_iter=2, binarize=0.0),
     "CircuitMLE": CircuitMLE(independent, max_iter=2, binarize=0.0),
     "BayesianNetworkMLE": BayesianNetworkMLE([], binarize=0.0),
     "StackedEnsemble": StackedEnsemble([ChowLiu()], binarize=0.0),
@@ -79,6 +81,11 @@ EXPECTED_FAILURES = dict.fromkeys(
         "check_fit_check_is_fitted",
         "check_n_features_in",
         "check_fit2d_predict1d",
+        "check_sample_weights_list",
+        "check_sample_weights_not_an_array",
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weight_equivalence_on_sparse_data",
+        "check_all_zero_sample_weights_error",
     ],
     NO_BINARY_DATA,
 )

@@ -34,6 +34,7 @@ from pgcc.validity.provenance import (
     DETERMINANTS,
     EXPANSION,
     EXTRACTION,
+    LESS,
     prove_nonnegative,
 )
 from pgcc.validity.provenance import RULES as PROVER_RULES
@@ -80,6 +81,8 @@ RIGHT = [
     (weighted_sum([-1], [weighted_sum([-1], [X])]), "weighted sum", 1, None),
     (product([X, weighted_sum([1, 1], [Y, ONE])]), "product", 1, None),
     (product([weighted_sum([1, -1], [X, Y]), const(0)]), "product", 0, None),
+    (weighted_sum([1, F(-1, 2)], [weighted_sum([1, F(1, 2)], [X, ONE]), ONE]), "less a constant", 1, 0),
+    (weighted_sum([1, F(-1, 2)], [weighted_sum([1, 1], [X, ONE]), ONE]), "less a constant", 1, 64),
     (det([[0]], [[1]], [[1]], [X]), TREE, 1, None),
     (det([[1, 0], [-1, 1]], [[1], [-1]], [[1], [-1]], [X]), TREE, 1, None),
     (det([[1, 1], [1, 1]], [[2], [4]], [[1], [2]], [X]), GRAM, 1, None),
@@ -91,6 +94,12 @@ RIGHT = [
 ]  # fmt: skip
 
 WRONG = [
+    (weighted_sum([1, -1], [weighted_sum([1, F(1, 2)], [X, ONE]), ONE]), "less a constant", 1, 0),
+    (weighted_sum([1, -1, 1], [weighted_sum([1, 2], [X, ONE]), ONE, weighted_sum([-1], [X])]), "less a constant", 1, 0),
+    (weighted_sum([1, -1, -3], [weighted_sum([1, 2], [X, ONE]), ONE, X]), "less a constant", 1, 0),
+    (weighted_sum([1, F(-1, 3)], [weighted_sum([-1, F(1, 3)], [X, ONE]), ONE]), "less a constant", 1, 64),
+    (weighted_sum([1, -1], [weighted_sum([-1, 2], [X, ONE]), ONE]), "less a constant", 1, "0"),
+    (weighted_sum([1, -1], [weighted_sum([-1, 2], [X, ONE]), ONE]), "less a constant", 1, 1 << 40),
     (const(-1), "number", 1, None),
     (const(2), "number", 0, None),
     (X, "variable", 0, None),
@@ -271,6 +280,15 @@ def test_powers_and_complements():
     certificate = prove_nonnegative(both)
     assert certificate.proved
     assert verify(both, [certificate.proof])
+
+
+def test_the_prover_takes_constants_off():
+    """A polynomial with too many terms to be multiplied out."""
+    circuit = pgcc.parse(" * ".join(f"(x{i}/3 + 2/3)" for i in range(12))).exclude_empty()
+    certificate = prove_nonnegative(circuit)
+    assert certificate.rules[-1] is LESS
+    assert verify(circuit, [certificate.proof])
+    assert not prove_nonnegative(circuit - F(1, 10**30)).proved
 
 
 # -- parts of determinants ---------------------------------------------------------------------------------------
@@ -613,7 +631,7 @@ def test_every_rule_is_tested():
     assert mine | {"part", "terms", EXPANSION.name, EXTRACTION.name} == set(RULES)
     proving = {rule.name for rules in PROVER_RULES.values() for rule in rules}
     stable = {*chain(*STABLE.values()), IMAGE}  # in test_stability.py
-    assert proving | stable | {"part", "terms", EXPANSION.name, EXTRACTION.name} == set(RULES)
+    assert proving | stable | {"part", "terms", EXPANSION.name, EXTRACTION.name, LESS.name} == set(RULES)
     assert set(DETERMINANTS) == set(DET_RULES)
     assert {rule for rules in CLAIMS.values() for rule in rules} == {
         "structure", "identity test", "square", "total", "positive coefficient", "steps", "all coefficients",

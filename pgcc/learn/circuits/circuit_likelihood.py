@@ -66,7 +66,7 @@ class CircuitLikelihood:
     def mean(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """The mean log-likelihood of all rows, and its gradient; −inf if a row has probability 0, or θ diverged."""
         shared = self._blocks, self._sent
-        return self._by_theta(theta, lambda numbers: self._total(_gradient_of, *shared, numbers, len(self.rows)))
+        return self._by_theta(theta, lambda numbers: self._total(_gradient_of, *shared, numbers, self.rows.total))
 
     def of(self, theta: np.ndarray, codes: np.ndarray, row_weights: np.ndarray) -> tuple[float, np.ndarray]:
         """Σ weight · log p(row) of a mini-batch, and its gradient."""
@@ -89,7 +89,7 @@ class CircuitLikelihood:
         numbers = self.parameters.numbers(theta)
         if not _finite(numbers):
             return -math.inf
-        return float(self._total(_log_likelihood, self._held_out, self._sent, numbers)) / len(self.held_out)
+        return float(self._total(_log_likelihood, self._held_out, self._sent, numbers)) / self.held_out.total
 
     def scores(self, learned: State) -> np.ndarray:
         """The log-likelihood of every distinct row of the validation data."""
@@ -102,7 +102,7 @@ class CircuitLikelihood:
         numbers = weights, self.parameters.matrices
         found = self._total(_expected_counts, self._blocks, self._sent, numbers)
         total = self._functions.at(numbers).unnormalized(np.full((1, self.rows.n), -1, np.int8))
-        return float(found.logs.sum()) / len(self.rows) - float(total.logs[0]), weights * found.weights
+        return float(found.logs.sum()) / self.rows.total - float(total.logs[0]), weights * found.weights
 
 
 def _finite(numbers: Numbers) -> bool:
@@ -143,7 +143,7 @@ def _sum_of(found: Gradients, row_weights: np.ndarray) -> Gradients:
     return replace(found, logs=np.array([row_weights @ found.logs]))
 
 
-def _gradient_of(block: _Decoded, functions: _Functions, numbers: Numbers, rows: int) -> Gradients:
+def _gradient_of(block: _Decoded, functions: _Functions, numbers: Numbers, rows: float) -> Gradients:
     row_weights = block.counts / rows
     return _sum_of(functions.at(numbers).evaluate(block.codes, row_weights), row_weights)
 

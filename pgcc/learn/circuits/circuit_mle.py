@@ -60,6 +60,9 @@ class CircuitMLE(Estimator):
         total, but their coefficients may become negative: check the result with `pgcc.check`.
     binarize : float, optional
         The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
+    exclude_empty : bool or "auto"
+        Whether to take the empty set away from what was learned (`Circuit.exclude_empty`). "auto": if no row is, though
+        at least ten would be if the variables were independent.
     random_state : int, numpy Generator or RandomState, or None
         For Adam: the same number gives the same model.
     verbose : bool, optional
@@ -104,10 +107,11 @@ class CircuitMLE(Estimator):
     batch_size: int = 128
     free_matrices: bool = False
     binarize: float | None = None
+    exclude_empty: bool | str = False
     random_state: Any = 0
     verbose: bool | None = None
 
-    _validation = "if given"
+    _validation, _has_total_1 = "if given", False
 
     def _plans(self, data: DataSplit, seed: int, workers: Crew) -> list[RunPlan]:
         """One run. Workers share the rows of every epoch of EM and every step of L-BFGS."""

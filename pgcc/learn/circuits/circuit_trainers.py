@@ -13,7 +13,6 @@ from pgcc.evaluate.distinct import number_rows
 from pgcc.learn.circuits.circuit_likelihood import CircuitLikelihood
 from pgcc.learn.common.checkpoint import Shapes, State
 from pgcc.learn.common.optimizers import LBFGS, Function
-from pgcc.learn.tables.packed_rows import batches
 
 # L-BFGS stops if a step gains less than this in the mean log-likelihood; EM keeps weights at least this large.
 _TOLERANCE, _SMALLEST = 1e-9, 1e-300
@@ -93,13 +92,13 @@ class CircuitBatches:
     """The objective of `MiniBatches`: the mean log-likelihood of a mini-batch."""
 
     def __init__(self, likelihood: CircuitLikelihood, batch: int):
-        self._likelihood, self.rows, self.batch = likelihood, len(likelihood.rows), batch
+        self._likelihood, self.rows, self.batch = likelihood, likelihood.rows.epoch, batch
         self.length = -(-self.rows // batch) * batch  # the schedule counts steps: the last batch counts as a full one
         self.validate = likelihood.validate
 
     def batches(self, rng: np.random.Generator) -> Iterator[tuple[int, Function]]:
         """All rows once, in random order; see `Objective`."""
-        for drawn in batches(self.rows, self.batch, rng):
+        for drawn in self._likelihood.rows.draw(self.batch, rng):
             yield len(drawn), partial(self._value_and_gradient, drawn)
 
     def _value_and_gradient(self, drawn: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray]:

@@ -175,7 +175,7 @@ class TableCounts:
     """
 
     def __init__(self, rows: Rows, domains: Domains, scopes: Sequence[tuple[int, ...]]):
-        self.rows, self.domains, self.scopes = len(rows), domains, scopes
+        self.rows, self.domains, self.scopes = rows.total, domains, scopes
         self.shapes = [Tables(domains).shape(scope) for scope in scopes]
         for name, shape in zip(domains, self.shapes, strict=True):
             if np.prod(shape, dtype=float) > _MOST_CELLS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -21,8 +21,10 @@ from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath, State
 from pgcc.learn.common.training import Run, RunPlan, despite_interrupt, train
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.tables.packed_rows import Rows, hold_out
-from pgcc.learn.tables.read_rows import read_chunks, read_rows
+from pgcc.learn.tables.read_rows import read_chunks, read_rows, without_numbered_columns
 from pgcc.model import Model, compile
+from pgcc.queries.gradient import GradientFunction
+from pgcc.trainable.trainable_parameters import TrainableParameters, with_weights_only
 
 try:
     from sklearn.base import BaseEstimator, DensityMixin
@@ -45,6 +47,8 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
     ----------
     circuit_ : Circuit
         The distribution that was learned.
+    excludes_empty_ : bool
+        Whether the empty set was taken away from the distribution (`Circuit.exclude_empty`).
     n_features_in_ : int
         The number of columns of the data.
     feature_names_in_ : array of str
@@ -54,9 +58,15 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
     circuit_: Circuit
     n_features_in_: int
     feature_names_in_: np.ndarray
+    excludes_empty_: bool
     binarize: float | None
+    exclude_empty: bool | str = False
+    # Whether the likelihood of runs is that of rows given that they are not empty, where these do not occur.
+    _learns_nonempty: ClassVar[bool] = False
     # Whether validation data choose: "always" (without them, a tenth of the rows is set aside), "if given", or "never".
     _validation: ClassVar[str] = "always"
+    # Whether the total of `circuit_` is 1, up to rounding.
+    _has_total_1: ClassVar[bool] = True
 
     # -- fitting and scoring ------------------------------------------------------------------------------------
 
@@ -65,6 +75,7 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         X: Any,
         y: Any = None,
         *,
+        sample_weight: Any = None,
         validation: Any = None,
         checkpoint: CheckpointPath | None = None,
         cluster: Any = None,
@@ -81,6 +92,8 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
             categories of a pandas categorical, or else the different values in ascending order.
         y : ignored
             Accepted for compatibility with scikit-learn.
+        sample_weight : array, optional
+            A number ≥ 0 for every row, with which it counts: 2 is as if the row occurred twice.
         validation : the same as X, optional
             Data for making choices: which step or epoch to keep, and which candidates with which weights. By default, a
             tenth of the rows is set aside for this, except by `CircuitMLE`, which then uses the training data.
@@ -101,9 +114,10 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         <Domains: weather in {rain, snow, sun}, wet in {no, yes}>
         """
         refuse_validation_as_target(y)
+        X, validation = without_numbered_columns(X), without_numbered_columns(validation)
         if states is not None:
             X = read_rows(X, states=states)
-        self._fit(X, validation, checkpoint, cluster)
+        self._fit(X if sample_weight is None else _Weighted(X, sample_weight), validation, checkpoint, cluster)
         return self
 
     def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
@@ -114,7 +128,23 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         with crew(cluster) as workers:
             plans = self._plans(data, seed, workers)
             runs = train(plans, saved_runs, workers, getattr(self, "verbose", False), type(self).__name__)
-        despite_interrupt(lambda: self._finish(runs, data))
+        despite_interrupt(lambda: self._conclude(runs, data))
+
+    def _conclude(self, runs: Sequence[Run], data: DataSplit) -> None:
+        """`_finish`, and take the empty set away if it does not occur."""
+        self._finish(runs, data)
+        self.excludes_empty_ = self._excludes_empty(data)
+        if self.excludes_empty_:
+            self.circuit_ = self.circuit_.exclude_empty()
+
+    def _excludes_empty(self, data: DataSplit) -> bool:
+        """Whether the distribution to learn is that given that a row is not empty."""
+        chosen = self.exclude_empty
+        if chosen != "auto" and not isinstance(chosen, (bool, np.bool_)):
+            raise PgccError(f"exclude_empty={chosen!r}: choose 'auto', True or False", argument="exclude_empty")
+        if chosen is True and data.has_empty:
+            raise EvidenceError("exclude_empty=True, but some row of the data is empty: all its variables are 0")
+        return data.never_empty if chosen == "auto" else bool(chosen)
 
     def _plans(self, data: DataSplit, seed: int, workers: Crew) -> list[RunPlan]:
         """Check the parameters, and plan the runs. The workers may share the rows of every epoch."""
@@ -152,8 +182,42 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-likelihood of the rows. A file is read in pieces; `y` is ignored."""
+        total, rows = self._log_likelihood(X)
+        return total / rows
+
+    def bic(self, X: Any) -> float:
+        """The Bayesian information criterion, lower for better models: parameters · log rows − 2 · log-likelihood.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, list of rows, DataFrame or path
+            The data that were learned from.
+
+        Examples
+        --------
+        >>> from pgcc.learn import ChowLiu
+        >>> X = [[0, 0], [0, 0], [1, 1], [1, 1]] * 10
+        >>> round(ChowLiu().fit(X).bic(X), 2), round(ChowLiu().fit(X).aic(X), 2)
+        (70.24, 65.17)
+        """
+        total, rows = self._log_likelihood(X)
+        return self._parameter_count() * math.log(rows) - 2 * total
+
+    def aic(self, X: Any) -> float:
+        """The Akaike information criterion, lower for better models: 2 · parameters − 2 · log-likelihood."""
+        return 2 * self._parameter_count() - 2 * self._log_likelihood(X)[0]
+
+    def _parameter_count(self) -> int:
+        """How many free numbers were learned: `parameters_`, or else the weights and matrices of the circuit."""
+        if "parameters_" in self.__dict__:
+            return int(self.__dict__["parameters_"].size)
+        parameters = TrainableParameters(GradientFunction(with_weights_only(self._learned())).parametrized)
+        return len(parameters.start) - len(parameters.sums)
+
+    def _log_likelihood(self, X: Any) -> tuple[float, int]:
+        """The log-likelihood of all rows together, and how many there are."""
         sums = [(math.fsum(part), len(part)) for part in self._score_chunks(X)]
-        return math.fsum(total for total, _ in sums) / sum(rows for _, rows in sums)
+        return math.fsum(total for total, _ in sums), sum(rows for _, rows in sums)
 
     def _score_chunks(self, X: Any) -> Iterator[np.ndarray]:
         """The log-likelihoods of all rows, in chunks."""
@@ -161,7 +225,7 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
 
     def _code_chunks(self, X: Any) -> Iterator[np.ndarray]:
         """Rows over the variables of the circuit as int8 codes, in chunks."""
-        circuit = self._learned()
+        circuit, X = self._learned(), without_numbered_columns(X)
         columns, n = circuit.variables, len(circuit.domains or circuit.variables)
         shape: tuple[int, ...] = getattr(X, "shape", ())
         if not hasattr(X, "columns") and len(shape) == 2 and shape[1] != n:
@@ -260,7 +324,9 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
 
     def _split(self, X: Any, validation: Any, seed: int) -> DataSplit:
         threshold = self._threshold
+        X, weights = X if isinstance(X, _Weighted) else (X, None)
         rows = read_rows(X, self._columns(), threshold=threshold)
+        rows = rows if weights is None else rows.weighted(weights)
         named = has_names(X, rows)
         if self._validation == "never":
             return DataSplit(rows, None, named)
@@ -293,6 +359,13 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = tags.input_tags.allow_nan = True
         return tags
+
+
+class _Weighted(NamedTuple):
+    """Data with a weight for every row."""
+
+    table: Any
+    weights: Any
 
 
 def has_names(X: Any, rows: Rows) -> bool:

@@ -51,6 +51,9 @@ class ContinuousMixture(Estimator):
         Of Adam.
     binarize : float, optional
         The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
+    exclude_empty : bool or "auto"
+        Whether the distribution is that given that a row is not empty (`Circuit.exclude_empty`). "auto": if no row is,
+        though at least ten would be if the variables were independent; not of variables with states.
     random_state : int, numpy Generator or RandomState, or None
         The same number gives the same model.
     verbose : bool, optional
@@ -97,8 +100,11 @@ class ContinuousMixture(Estimator):
     learning_rate: float = 2e-3
     batch_size: int = 256
     binarize: float | None = None
+    exclude_empty: bool | str = "auto"
     random_state: Any = 0
     verbose: bool | None = None
+
+    _learns_nonempty = True
 
     def _plans(self, data: DataSplit, seed: int, workers: Crew) -> list[RunPlan]:
         """One run of Adam."""
@@ -109,7 +115,6 @@ class ContinuousMixture(Estimator):
         rate, batch = check_positive("learning_rate", self.learning_rate), check_whole("batch_size", self.batch_size)
         components = check_whole("n_components", self.n_components, most=1 << 20)
         mixture, often = self._mixture(data), Trees.independent(data.rows).probs[0, :, 0]
-
         objective = TiedBatches(mixture, data.rows, data.held_out, components, batch)
 
         def make_trainer(state: State | None) -> MiniBatches:
@@ -129,7 +134,8 @@ class ContinuousMixture(Estimator):
         parents = np.full(len(blocks.first), -1)
         if check_choice("structure", self.structure, STRUCTURES) == "tree":
             parents = chow_liu_structure(data.rows)
-        return TiedMixture(LogLinear(blocks, parents), check_whole("latent_dim", self.latent_dim, most=64), False)
+        latent = check_whole("latent_dim", self.latent_dim, most=64)
+        return TiedMixture(LogLinear(blocks, parents), latent, self._excludes_empty(data))
 
     def _finish(self, runs: Sequence[Run], data: DataSplit) -> None:
         self.parameters_ = self._keep_history(runs[0])["theta"]

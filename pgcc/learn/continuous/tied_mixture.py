@@ -12,7 +12,7 @@ from scipy.stats import qmc
 from pgcc.learn.common.net import Net, normalized
 from pgcc.learn.common.optimizers import Function
 from pgcc.learn.continuous.log_linear import LogLinear
-from pgcc.learn.tables.packed_rows import Rows, batches, slices, unpack
+from pgcc.learn.tables.packed_rows import Rows, slices, unpack
 from pgcc.learn.trees.missing_trees import MissingTrees
 
 # The widths of the hidden layers of the net. (The six growing layers of the paper take three times as long.)
@@ -41,7 +41,7 @@ class TiedMixture:
         self.form, self.latent = form, latent
         self.net = Net([latent, *_HIDDEN, form.logits], normalized)
         self._missing = MissingTrees(form.parents, form.blocks) if (form.parents >= 0).any() else None
-        self._outside = np.zeros((int(nonempty), len(form.blocks.block)), np.int8)
+        self.outside = np.zeros((int(nonempty), len(form.blocks.block)), np.int8)
 
     def start(self, rng: np.random.Generator, often: np.ndarray) -> np.ndarray:
         """Random parameters of the net, around independent variables with these frequencies of columns."""
@@ -86,7 +86,7 @@ class TiedMixture:
 
     def scores(self, table: np.ndarray, codes: np.ndarray, log_weights: np.ndarray | np.floating) -> np.ndarray:
         """The log-likelihood of every row."""
-        logs, _ = _normalized(self.logs(table, np.concatenate([codes, self._outside]), log_weights))
+        logs, _ = _normalized(self.logs(table, np.concatenate([codes, self.outside]), log_weights))
         return logs[: len(codes)] - np.log1p(-np.minimum(np.exp(logs[len(codes) :]), _MOST_EMPTY)).sum()
 
     def value_and_gradient(
@@ -95,10 +95,10 @@ class TiedMixture:
         """Σ weight · log-likelihood of the rows, and its gradient."""
         logits, kept = self.net.forward(theta, points)
         table = self.form.table(logits)
-        codes = np.concatenate([codes, self._outside])
+        codes = np.concatenate([codes, self.outside])
         logs, shares = _normalized(self.logs(table, codes, -np.log(table.dtype.type(points.shape[1]))))
         value = weights @ logs[: len(weights)]
-        if len(self._outside):  # log p(row) − log(1 − p(empty))
+        if len(self.outside):  # log p(row) − log(1 − p(empty))
             empty = np.minimum(np.exp(logs[-1:]), _MOST_EMPTY)
             value -= weights.sum() * np.log1p(-empty[0])
             weights = np.concatenate([weights, weights.sum() * empty / (1 - empty)])
@@ -134,6 +134,8 @@ def improved_weights(mixture: TiedMixture, table: np.ndarray, rows: Rows) -> np.
             rows.counts[some]
             @ _normalized(mixture.logs(table, unpack(rows.packed[some], rows.n), table.dtype.type(0)))[1]
         )
+    for logs in mixture.logs(table, mixture.outside, table.dtype.type(0)):  # shares of what is not empty
+        taken /= 1 - np.minimum(np.exp(logs), _MOST_EMPTY)
     return taken / taken.sum()
 
 
@@ -142,15 +144,16 @@ class TiedBatches:
 
     def __init__(self, mixture: TiedMixture, rows: Rows, held_out: Rows, components: int, batch: int):
         self._mixture, self._rows, self._held_out = mixture, rows, held_out
-        self.rows = self.length = len(rows) * -(-_MINI_BATCHES * batch // len(rows))
+        self._times = -(-_MINI_BATCHES * batch // rows.epoch)
+        self.rows = self.length = rows.epoch * self._times
         self.batch = batch
         self._points = sobol_points(components, mixture.latent)
 
     def batches(self, rng: np.random.Generator) -> Iterator[tuple[int, Function]]:
         """All rows once, or several times, in random order; see `Objective`."""
-        for drawn in batches(self.rows, self.batch, rng):
+        for drawn in self._rows.draw(self.batch, rng, self._times):
             shift = rng.random(self._mixture.latent)
-            yield len(drawn), partial(self._value_and_gradient, drawn % len(self._rows), shift)
+            yield len(drawn), partial(self._value_and_gradient, drawn, shift)
 
     def _value_and_gradient(self, drawn: np.ndarray, shift: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray]:
         points, weights = gaussian(self._points, shift).astype(_PRECISION), np.ones(len(drawn))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -107,17 +107,20 @@ class Entrant:
         gain = float(np.max(scores) - np.max(scores[:half])) if self.run.epochs > 1 else math.inf
         return math.inf if math.isnan(gain) else gain
 
-    def go(self, until: int, clock: Clock | None = None, last: bool = False) -> None:
-        """Do epochs until this many are done or the time is up, and see what was found.
+    def go(self, until: int, clock: Clock | None = None, last: bool = False, seconds: float = 0.0) -> None:
+        """Do epochs until this many are done, and these seconds are spent, or the time is up; see what was found.
 
         If these epochs are the last ones, the schedule of the learning rate ends with them.
         """
         began = time.perf_counter()
         try:
             if last:  # try how long the circuit takes: its seconds are kept for the end
-                until -= int(self._built(self.run).building / self.epoch_seconds)
+                self._built(self.run)
+                until -= int(self.building / self.epoch_seconds)
             self._steps = self._steps or run_epochs(self.plan, self.run)
-            while self.is_live and self.run.epochs < until and (clock is None or clock.has(self.epoch_seconds)):
+            while self.is_live and (self.run.epochs < until or time.perf_counter() - began < seconds):
+                if clock is not None and not clock.has(self.epoch_seconds):
+                    break
                 if last and isinstance(self.run.trainer, MiniBatches):
                     self.run.trainer.epochs = until
                 next(self._steps, None)
@@ -162,7 +165,7 @@ class Entrant:
     def _built(self, run: Run) -> Estimator:
         began, member = time.perf_counter(), clone(self.candidate)
         member._read(self.data, None, 0)
-        member._finish([run], self.data)
+        member._conclude([run], self.data)
         self.building = time.perf_counter() - began
         return member
 
@@ -185,6 +188,8 @@ def enter(candidates: Sequence[Estimator], data: DataSplit, folder: CheckpointPa
         seed, no_plan = seed_of(getattr(candidate, "random_state", 0), folder), RunPlan(_never, 0, None, {}, {})
         try:
             plans = candidate._plans(candidate._read(data, None, seed), seed, HERE)
+            if candidate._excludes_empty(data) and not candidate._learns_nonempty:  # the circuit has other scores
+                plans = [replace(plan, scores=None) for plan in plans]
             settings, arrays = candidate._settings(seed), list(candidate._arrays(data))
         except FAILURES as error:
             entrants.append(Entrant(candidate, 0, seed, no_plan, data, Checkpoint(None, {})))

@@ -23,16 +23,18 @@ from pgcc.learn.common.checkpoint import Checkpoint
 from pgcc.learn.common.estimator import Estimator
 from pgcc.learn.common.training import Run, write_runs
 from pgcc.learn.ensembles.entrants import Entrant
-from pgcc.learn.ensembles.stacking import potentials
+from pgcc.learn.ensembles.stacking import potentials, stacking_weights
 from pgcc.learn.tables.data_split import DataSplit
 
 # The parts of its epochs after which an entrant may be out, and the nats that it may add with which it is not.
 _RUNGS, _HOPELESS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0), 2e-4
 # What an entrant is expected to gain at least while its learning rate falls; and if nothing is known about its gain.
 _LEAST_GAIN, _UNKNOWN_GAIN = 0.02, 1.0
-# With a budget: the part of it in which all begin, their first epochs, the part of what is left that these may take,
-# and the part after which one that has not done its first epoch is given up.
-_EXPLORING, _FIRST, _SHARE, _LATE = 0.3, 3, 0.1, 0.15
+# With a budget: the first epochs of those that begin, the part of what is left that these may take, if their kind
+# has at least so much weight, or less; the part after which one without an epoch is given up.
+_FIRST, _SHARE, _PROMISING, _LITTLE, _LATE = 3, 0.1, 0.2, 0.02, 0.15
+# How many times as long the first of its kind runs at first as others.
+_NEW_KIND = 4.0
 # The parts of a budget that are kept for the end, at least; that it may be late; and that an entrant runs, at least.
 _RESERVE, _GRACE, _LEAST_LEG = 0.04, 0.04, 0.01
 # Seconds between two looks.
@@ -139,25 +141,38 @@ def race_by_seconds(
 
 def _next_leg(
     entrants: Sequence[Entrant], counts: np.ndarray, clock: Clock, threads: Threads
-) -> tuple[Entrant, int, Clock, bool] | None:
-    """Who runs next, up to which epoch, until when, and whether these are its last epochs."""
+) -> tuple[Entrant, int, Clock, bool, float] | None:
+    """Who runs next, and how: the arguments of `Entrant.go`."""
     idle = [one for one in entrants if one.is_live and one not in threads.running]
     begun, least = [one for one in idle if one.found], _LEAST_LEG * clock.budget
-    fresh = sorted((one for one in idle if not one.run.epochs), key=lambda one: (one.number, *_cost(one, entrants)))
     seconds = threads.count * clock.left - math.fsum(min(one.seconds, clock.left) for one in threads.running)
     shares, need = _shares(begun, worth(entrants, counts)[[entrants.index(one) for one in begun]], seconds, clock.left)
     useful = shares >= np.minimum(least, need)
-    if clock.left > (1 - _EXPLORING) * clock.budget or not useful.any():
-        most = clock.left * (_SHARE if useful.any() else 1.0)
-        for one in fresh:
-            if _cost(one, entrants)[0] * _FIRST < most:
-                return one, _FIRST, clock, False
+    for one, weight in _fresh(idle, entrants, counts):
+        part = 1.0 if not useful.any() else _SHARE if weight > _PROMISING else _LITTLE
+        if _FIRST * _cost(one, entrants)[0] < part * clock.left:
+            return one, _FIRST, clock, False, least * (_NEW_KIND if weight == 1.0 else 1.0)
     if not useful.any():
         return None
     best = int(np.argmax(np.where(useful, shares, -1.0)))
     one, step = begun[best], max(begun[best].seconds, least)
     last = shares[best] < min(1.5 * step, need[best])
-    return one, one.run.epochs + max(1, int((shares[best] if last else step) / one.epoch_seconds)), clock, last
+    return one, one.run.epochs + max(1, int((shares[best] if last else step) / one.epoch_seconds)), clock, last, 0.0
+
+
+def _fresh(idle: Sequence[Entrant], entrants: Sequence[Entrant], counts: np.ndarray) -> list[tuple[Entrant, float]]:
+    """Those that have not begun, in the order in which they should, with the weight of their kind in the stack so far.
+
+    First one of every kind, the cheapest; then those of the kinds that have most weight.
+    """
+    kinds: dict[type, float] = {}
+    found = [one for one in entrants if one.found]
+    if found:
+        weights = stacking_weights(np.array([one.found.logs for one in found if one.found]), counts)
+        for one, weight in zip(found, weights.tolist(), strict=True):
+            kinds[type(one.candidate)] = kinds.get(type(one.candidate), 0.0) + weight
+    of_kind = [(one, kinds.get(type(one.candidate), 1.0)) for one in idle if not one.run.epochs]
+    return sorted(of_kind, key=lambda pair: (-pair[1], pair[0].number, *_cost(pair[0], entrants)))
 
 
 def _cost(entrant: Entrant, entrants: Sequence[Entrant]) -> tuple[float, int]:
@@ -205,10 +220,14 @@ class Threads:
         """Whether one more can run."""
         return len(self.running) < self.count
 
-    def start(self, entrant: Entrant, until: int, clock: Clock | None = None, last: bool = False) -> None:
+    def start(
+        self, entrant: Entrant, until: int, clock: Clock | None = None, last: bool = False, seconds: float = 0.0
+    ) -> None:
         """Let an entrant run; see `Entrant.go`."""
         self.running[entrant] = math.inf if clock is None else clock.left
-        self._threads[entrant] = threading.Thread(target=self._run, args=(entrant, until, clock, last), daemon=True)
+        self._threads[entrant] = threading.Thread(
+            target=self._run, args=(entrant, until, clock, last, seconds), daemon=True
+        )
         self._threads[entrant].start()
 
     def _run(self, entrant: Entrant, *how: Any) -> None:

@@ -18,14 +18,18 @@ from threadpoolctl import threadpool_limits
 
 from pgcc.cluster import crew
 from pgcc.errors import PgccError, brief
+from pgcc.ir.circuit import from_flat
+from pgcc.ir.flat_builder import weighted_sum_of
 from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath, part_of
 from pgcc.learn.common.estimator import Estimator, check_positive, seed_of, thread_count
 from pgcc.learn.common.mixing import mixture_of_learned
 from pgcc.learn.common.training import INTERRUPTED, despite_interrupt
+from pgcc.learn.continuous.continuous_mixture import ContinuousMixture
 from pgcc.learn.ensembles.entrants import FAILURES, Entrant, enter
 from pgcc.learn.ensembles.race import Clock, Threads, go_on_workers, race_by_rungs, race_by_seconds
 from pgcc.learn.ensembles.stacking import additions, cross_fitted_score, stacking_weights
 from pgcc.learn.mixtures.simple_pgc import SimplePGC
+from pgcc.learn.regions.hidden_tree import HiddenTree
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.trees.tree_estimators import MixtureOfTrees
 from pgcc.progress import progress
@@ -55,6 +59,9 @@ class StackedEnsemble(Estimator):
     binarize : float, optional
         The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
         Candidates receive the data after this step, so their own thresholds are not used.
+    exclude_empty : bool or "auto"
+        Whether the distribution is that given that a row is not empty (`Circuit.exclude_empty`). "auto" leaves it to
+        the candidates: by default, if no row is, though at least ten would be if the variables were independent.
     random_state : int, numpy Generator or RandomState, or None
         The seed of the default candidates, and of the choice of rows that are set aside for validation.
     n_jobs : int, optional
@@ -98,6 +105,7 @@ class StackedEnsemble(Estimator):
     budget: float | None = None
     _: KW_ONLY
     binarize: float | None = None
+    exclude_empty: bool | str = "auto"
     random_state: Any = 0
     n_jobs: int | None = None
     verbose: bool | None = None
@@ -107,11 +115,16 @@ class StackedEnsemble(Estimator):
         began, seed, threads = time.perf_counter(), seed_of(self.random_state, checkpoint), thread_count(self.n_jobs)
         clock = None if self.budget is None else Clock(check_positive("budget", self.budget), began)
         if clock and cluster is not None:
-            raise PgccError("budget= is for the threads of one machine: with cluster=, every run goes to its end")
+            raise PgccError(
+                "a budget is for the threads of one machine: on a cluster, every run goes to its end", argument="budget"
+            )
         data = self._read(X, validation, seed)
         counts = data.held_out.counts
         with threadpool_limits(1, "blas"), crew(cluster) as workers, self._progress(clock) as tell:
-            entrants = enter(_copies(self.candidates, seed), data, checkpoint)
+            candidates = _copies(self.candidates, seed)
+            if self.exclude_empty != "auto":
+                candidates = [one.set_params(exclude_empty=self.exclude_empty) for one in candidates]
+            entrants = enter(candidates, data, checkpoint)
             pool = Threads(threads)
             try:
                 for one in entrants:
@@ -139,6 +152,7 @@ class StackedEnsemble(Estimator):
         logs = np.array([one.found.logs for one in parts if one.found])
         self.weights_ = stacking_weights(logs, counts)
         self.members_ = [members[one] for one in parts]
+        self.excludes_empty_ = self._excludes_empty(data)
         self.validation_score_ = cross_fitted_score(logs, counts)
         weight = dict(zip(parts, self.weights_.tolist(), strict=True))
         added = dict(zip(parts, additions(logs, counts).tolist(), strict=True))
@@ -151,21 +165,32 @@ class StackedEnsemble(Estimator):
             "weight": [weight.get(one, 0.0) for one in entrants],
             "adds": [added.get(one, 0.0) for one in entrants],
         }
-        circuits = [member.circuit_ for member in self.members_]
-        self.circuit_ = mixture_of_learned(self.weights_.tolist(), circuits, data.rows.names)
+        names = data.rows.names
+        circuits = [
+            one.circuit_ if one._has_total_1 else mixture_of_learned([1.0], [one.circuit_], names)
+            for one in self.members_
+        ]
+        mixed = weighted_sum_of([one._flat for one in circuits], self.weights_.tolist())
+        self.circuit_ = from_flat(mixed, names) if len(circuits) > 1 else circuits[0]
 
     def summary(self) -> str:
         """The parts, those with the largest weights first, as text: a table with a line for each run that began."""
         self._learned()
         columns = ("weight", "validation", "adds", "epochs", "seconds", "candidate")
         lines = [f"{'weight':>6} {'validation':>11} {'adds':>8} {'epochs':>6} {'seconds':>8}  candidate"]
-        rows = zip(*(self.history_[name] for name in columns), self.history_["failure"], strict=True)
-        for weight, score, adds, epochs, seconds, name, failure in sorted(rows, key=lambda row: (-row[0], -row[1])):
+        rows = list(zip(*(self.history_[name] for name in columns), self.history_["failure"], strict=True))
+        rows.sort(key=lambda row: (row[-1] is not None, -row[0], -row[1]))
+        for weight, score, adds, epochs, seconds, name, failure in rows:
             if epochs or failure:
                 told = f"{weight:6.3f} {score:11.4f} {adds:8.4f} {epochs:6d} {seconds:8.1f}  {name}"
                 lines.append(told + (f" failed: {failure}" if failure else ""))
+        if self.excludes_empty_:
+            lines.append("no row is empty: the parts are distributions given that (exclude_empty)")
         lines.append(f"together, weights cross-fitted: validation {self.validation_score_:.4f}")
         return "\n".join(lines)
+
+    def _parameter_count(self) -> int:
+        return sum(one._parameter_count() for one in self.members_) + len(self.members_) - 1
 
     @contextmanager
     def _progress(self, clock: Clock | None) -> Iterator[Callable[[Sequence[Entrant]], None]]:
@@ -200,10 +225,16 @@ class StackedEnsemble(Estimator):
 
 
 def default_candidates(seed: int = 0) -> list[Estimator]:
-    """Four mixtures of trees, and mixtures of few and of many determinantal PGCs with groups of 1, 2 and 5."""
-    trees = [MixtureOfTrees(20, random_state=seed + i) for i in range(4)]
+    """Two each of continuous mixtures of products and of trees, of hidden trees, and of mixtures of trees; and mixtures
+    of determinantal PGCs with groups of 1, 2 and 5."""
+    kinds: list[Callable[..., Estimator]] = [
+        partial(ContinuousMixture, "product"),
+        partial(ContinuousMixture, "tree"),
+        HiddenTree,
+    ]
+    several = [kind(random_state=seed + i) for kind in (*kinds, partial(MixtureOfTrees, 20)) for i in range(2)]
     sizes = [(1, 7), (2, 4), (2, 10), (5, 2), (5, 10)]
-    return [*trees, *(SimplePGC(K, C, random_state=seed + i) for i, (K, C) in enumerate(sizes))]
+    return [*several, *(SimplePGC(K, C, random_state=seed + i) for i, (K, C) in enumerate(sizes))]
 
 
 def _copies(candidates: Sequence[Estimator] | None, seed: int) -> list[Estimator]:

@@ -10,7 +10,7 @@ Batch      the rows of a table that are in a mini-batch (`kernels/tables.py`)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from pgcc.evaluate.distinct import number_rows
 from pgcc.learn.kernels.encoded_tables import Table
 from pgcc.learn.mixtures.partition import Exclusive
-from pgcc.learn.tables.packed_rows import BLOCK, FEW, Rows, batches, shuffled, tally, unpack
+from pgcc.learn.tables.packed_rows import BLOCK, FEW, Rows, shuffled, tally, unpack
 from pgcc.locks import cached_property
 
 
@@ -32,15 +32,18 @@ class Encoded:
         The distinct rows.
     where : array
         For every row of the data, the index of its distinct row in the table.
+    weights : array, optional
+        The weight of every row.
     """
 
     table: Table
     where: np.ndarray
+    weights: np.ndarray | None = None
 
     @cached_property
     def counts(self) -> np.ndarray:
         """How often each distinct row occurs."""
-        return tally(self.where, len(self.table.of_row))
+        return tally(self.where, len(self.table.of_row), self.weights)
 
 
 class Grouped:
@@ -61,7 +64,7 @@ class Grouped:
         self.rows, self.groups = rows, groups
         self._all: Encoded | None = None
         if rows.where is not None:
-            self._all = Encoded(tabulate(unpack(rows.packed, rows.n), groups), rows.where)
+            self._all = Encoded(tabulate(unpack(rows.packed, rows.n), groups), rows.where, rows.weights)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the rows only: tables are larger, and are recomputed."""
@@ -76,17 +79,19 @@ class Grouped:
             return self._all
         rows = self.rows
         drawn = next(shuffled(len(rows), np.random.default_rng(len(rows))))
-        return encode(rows.codes(np.sort(drawn[: max(1, FEW // rows.n)])), self.groups)
+        drawn = np.sort(drawn[: max(1, FEW // rows.n)])
+        some = encode(rows.codes(drawn), self.groups)
+        return some if rows.weights is None else replace(some, weights=rows.weights[drawn])
 
     def batches(self, size: int, rng: np.random.Generator) -> Iterator[tuple[Table, np.ndarray]]:
         """All rows in random order, in mini-batches: for each, a table and the indices of its rows in the table."""
         rows = self.rows
         if self._all is not None:
-            for drawn in batches(len(rows), size, rng):
+            for drawn in rows.draw(size, rng):
                 yield self._all.table, self._all.where[drawn].astype(np.int64)
             return
         at_once = size * max(1, BLOCK // (rows.n * size))
-        for drawn in batches(len(rows), at_once, rng):
+        for drawn in rows.draw(at_once, rng):
             some = encode(rows.codes(drawn), self.groups)
             for first in range(0, len(drawn), size):
                 yield some.table, some.where[first : first + size]

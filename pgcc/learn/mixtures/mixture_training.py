@@ -48,7 +48,7 @@ class MixtureProblem:
     @cached_property
     def code_frequencies(self) -> np.ndarray:
         """The relative frequency of every code of a leaf, divided by the number of rows."""
-        return prior_codes(self.data.start) / len(self.data.start.where)
+        return prior_codes(self.data.start) / self.data.start.counts.sum()
 
 
 def make_trainer(recipe: Recipe, seed: int, state: State | None, problem: MixtureProblem) -> MiniBatches:
@@ -66,7 +66,7 @@ class MixtureBatches:
 
     def __init__(self, problem: MixtureProblem, recipe: Recipe):
         self._problem, self._recipe = problem, recipe
-        self.rows = self.length = len(problem.data)
+        self.rows = self.length = problem.data.rows.epoch
         self.batch = recipe.batch_size
         self._likelihood: MixtureLikelihood | None = None
 
@@ -86,5 +86,5 @@ class MixtureBatches:
 
     def validate(self, theta: np.ndarray) -> float:
         """The mean log-likelihood of the validation data."""
-        validation = self._problem.validation
-        return float(validation.rows.counts @ self._problem.scores({"theta": theta})) / len(validation)
+        rows = self._problem.validation.rows
+        return float(rows.counts @ self._problem.scores({"theta": theta})) / rows.total

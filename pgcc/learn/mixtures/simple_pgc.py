@@ -55,6 +55,9 @@ class SimplePGC(Estimator):
         The number of runs of every recipe, with different seeds. The run that is best on the validation data is kept.
     binarize : float, optional
         The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
+    exclude_empty : bool or "auto"
+        Whether the distribution is that given that a row is not empty (`Circuit.exclude_empty`). "auto": if no row is,
+        though at least ten would be if the variables were independent; not of variables with states.
     random_state : int, numpy Generator or RandomState, or None
         The same number gives the same model, whatever the number of threads.
     n_jobs : int, optional
@@ -112,6 +115,7 @@ class SimplePGC(Estimator):
     n_iter_no_change: int | None = None
     n_init: int = 1
     binarize: float | None = None
+    exclude_empty: bool | str = "auto"
     random_state: Any = 0
     n_jobs: int | None = None
     verbose: bool | None = None

@@ -7,10 +7,14 @@ from typing import Any
 import numpy as np
 
 from pgcc.ir.blocks import Blocks
+from pgcc.ir.domains import domains_of
 from pgcc.learn.mixtures.encoding import Grouped
 from pgcc.learn.mixtures.partition import count_pairs, partition_columns, positive_dependence
 from pgcc.learn.tables.packed_rows import Rows
 from pgcc.locks import cached_property, new_lock
+
+# Where so many empty rows would be expected and there is none, they do not occur.
+_EXPECTED = 10
 
 
 class DataSplit:
@@ -55,6 +59,22 @@ class DataSplit:
         """The validation data, which are there whenever the estimator makes choices."""
         assert self.validation is not None
         return self.validation
+
+    @cached_property
+    def has_empty(self) -> bool:
+        """Whether some row is empty: all its variables are known to be 0."""
+        return any(not block.codes.any(axis=1).all() for rows in self.tables for block in rows.blocks())
+
+    @cached_property
+    def never_empty(self) -> bool:
+        """Whether no row is empty, though ten and more would be if variables were independent; they are plain ones."""
+        rows = self.rows
+        if domains_of(rows.names) is not None or self.has_empty:
+            return False
+        blocks = rows.blocks()
+        ones = sum(block.counts @ (block.codes == 1) for block in blocks)
+        known = sum(block.counts @ (block.codes >= 0) for block in blocks)
+        return bool(len(rows) * np.prod(1 - ones / np.maximum(known, 1)) >= _EXPECTED)
 
     def grouped(self, most: int) -> tuple[Grouped, Grouped]:
         """Training and validation data, by groups of at most `most` variables."""

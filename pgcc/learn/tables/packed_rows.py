@@ -9,12 +9,12 @@ import hashlib
 import mmap
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import IO, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import IO, Any, NamedTuple, Self
 
 import numpy as np
 
-from pgcc.errors import EvidenceError, PgccError
+from pgcc.errors import EvidenceError, PgccError, brief
 from pgcc.ir.domains import domains_of
 from pgcc.locks import cached_property
 
@@ -101,6 +101,8 @@ class Rows:
         The distinct rows in ascending order if they are few, otherwise all rows (and `where` is None).
     where : array, optional
         For every row, the index of its distinct row in `packed`.
+    weights : array, optional
+        The weight of every row; 1 if they have none.
 
     Examples
     --------
@@ -112,6 +114,7 @@ class Rows:
     names: Sequence[str]
     packed: np.ndarray
     where: np.ndarray | None
+    weights: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.packed if self.where is None else self.where)
@@ -137,10 +140,45 @@ class Rows:
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """How often each of the packed rows occurs."""
+        """How often each of the packed rows occurs: the sum of the weights of these rows."""
         if self.where is None:
-            return np.broadcast_to(1.0, len(self.packed))
-        return tally(self.where, len(self.packed))
+            return np.broadcast_to(1.0, len(self.packed)) if self.weights is None else self.weights
+        return tally(self.where, len(self.packed), self.weights)
+
+    @cached_property
+    def total(self) -> float:
+        """The number of rows, or the sum of their weights."""
+        return float(self.counts.sum())
+
+    @property
+    def epoch(self) -> int:
+        """How many rows `draw` draws."""
+        return max(len(self), round(self.total))
+
+    def draw(self, size: int, rng: np.random.Generator, times: int = 1) -> Iterator[np.ndarray]:
+        """The indices of all rows in random order, so many times, in mini-batches of `size`; the last may be smaller.
+
+        If rows have weights, they are drawn in proportion: as often as that says, rounded up or down at random.
+        """
+        order = None
+        if self.weights is not None:
+            heights = np.cumsum(self.weights) * (self.epoch / self.weights.sum())
+            order = np.searchsorted(heights, np.arange(self.epoch) + 0.999 * rng.random(), "right")
+        for drawn in batches(times * self.epoch, size, rng):
+            yield drawn % self.epoch if order is None else order[drawn % self.epoch]
+
+    def weighted(self, weights: Any) -> Rows:
+        """The rows with these weights, without those of weight 0."""
+        try:
+            found = np.asarray(weights, float)
+        except (TypeError, ValueError):
+            found = np.full(0, np.nan)
+        if found.shape != (len(self),) or not np.isfinite(found).all() or (found < 0).any():
+            raise EvidenceError(f"sample_weight: expected {len(self):,} finite numbers ≥ 0, not {brief(weights)}")
+        if not found.any():
+            raise EvidenceError("sample_weight: every weight is zero")
+        rows = replace(self, weights=found)
+        return rows if found.all() else rows.select(found > 0)
 
     def blocks(self) -> list[Block]:
         """All rows in blocks, for sums over rows. Blocks are always the same, and so is the rounding of sums."""
@@ -148,12 +186,13 @@ class Rows:
 
     def select(self, mask: np.ndarray) -> Rows:
         """The rows for which the mask is True."""
-        return pack_rows(self.names, (self.codes(part)[mask[part]] for part in slices(len(self), self.n)))
+        some = pack_rows(self.names, (self.codes(part)[mask[part]] for part in slices(len(self), self.n)))
+        return some if self.weights is None else replace(some, weights=self.weights[mask])
 
     def fingerprint(self) -> str:
         """A hash of the rows and their order."""
         digest = hashlib.sha256(f"{len(self)} {self.n}".encode())
-        for array in (self.packed, self.where):
+        for array in (self.packed, self.where, self.weights):
             if array is not None:
                 digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
@@ -166,15 +205,15 @@ def slices(rows: int, n: int) -> Iterator[slice]:
         yield slice(first, min(first + step, rows))
 
 
-def tally(where: np.ndarray, size: int) -> np.ndarray:
-    """How often each of 0 … size − 1 occurs.
+def tally(where: np.ndarray, size: int, weights: np.ndarray | None = None) -> np.ndarray:
+    """How often each of 0 … size − 1 occurs, or the sum of the weights where it does.
 
     >>> tally(np.array([1, 1, 3], np.uint8), 4).tolist()
     [0.0, 2.0, 0.0, 1.0]
     """
     counts = np.zeros(size)
     for part in slices(len(where), 1):
-        counts += np.bincount(where[part], minlength=size)
+        counts += np.bincount(where[part], None if weights is None else weights[part], size)
     return counts
 
 

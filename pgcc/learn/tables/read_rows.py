@@ -136,6 +136,11 @@ def _column_names(X: Any, what: str) -> list[str]:
     return column_names(_width(X, what))
 
 
+def without_numbered_columns(X: Any) -> Any:
+    """A DataFrame whose columns are numbered 0, 1, … as an array: they have no names. Other data as they are."""
+    return X.to_numpy() if is_frame(X) and list(X.columns) == list(range(len(X.columns))) else X
+
+
 def _checked(names: Sequence[str], what: str) -> Sequence[str]:
     """Check that these can be names of variables, before any work is done."""
     for i, name in enumerate(names):

@@ -35,7 +35,7 @@ class MixtureEM:
         state: State | None,
     ):
         self._total, self._threads = workers.total, threads
-        self._rows, self._held_out = len(data.rows), len(data.held_out)
+        self._rows, self._held_out = data.rows.total, data.held_out.total
         self._blocks, self._valid = _keep(workers, data.rows), _keep(workers, data.held_out)
         independent = Trees.independent(data.rows)
         self._prior = self._expect(independent).pairs(0).spread(smoothing)
@@ -77,7 +77,7 @@ class SingleTreeEM:
 
     def __init__(self, rows: Rows, prior: PairCounts, workers: Crew, state: State | None):
         self._total, self._blocks = workers.total, _keep(workers, rows)
-        self._rows, self._prior = len(rows), prior
+        self._rows, self._prior = rows.total, prior
         self._tree = Trees.independent(rows) if state is None else Trees(**state).checked()
 
     def advance(self) -> float:

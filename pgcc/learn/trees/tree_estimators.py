@@ -38,6 +38,9 @@ class MixtureOfTrees(Estimator):
         which to stop.
     binarize : float, optional
         The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
+    exclude_empty : bool or "auto"
+        Whether the distribution is that given that a row is not empty (`Circuit.exclude_empty`). "auto": if no row is,
+        though at least ten would be if the variables were independent; not of variables with states.
     random_state : int, numpy Generator or RandomState, or None
         The same number gives the same model, whatever the number of threads.
     n_jobs : int, optional
@@ -77,6 +80,7 @@ class MixtureOfTrees(Estimator):
     max_iter: int = 100
     n_iter_no_change: int = 5
     binarize: float | None = None
+    exclude_empty: bool | str = "auto"
     random_state: Any = 0
     n_jobs: int | None = None
     verbose: bool | None = None
@@ -113,6 +117,9 @@ class ChowLiu(Estimator):
         maximum-likelihood estimate (but its probabilities stay 1e-12 away from 0 and 1).
     binarize : float, optional
         The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
+    exclude_empty : bool or "auto"
+        Whether the distribution is that given that a row is not empty (`Circuit.exclude_empty`). "auto": if no row is,
+        though at least ten would be if the variables were independent; not of variables with states.
 
     Attributes
     ----------
@@ -136,6 +143,7 @@ class ChowLiu(Estimator):
     smoothing: float = 1.0
     _: KW_ONLY
     binarize: float | None = None
+    exclude_empty: bool | str = "auto"
 
     _validation = "never"
 

@@ -134,13 +134,13 @@ def _from_points(values: Sequence[Any], k: int, ring: Ring) -> Any:
     return found
 
 
-def total(circuit: Circuit, bits: int) -> Any:
-    """g(1): a rational for bits = 0, else a ball computed with this many bits."""
+def total(circuit: Circuit, bits: int, at: int = 1) -> Any:
+    """g(1), or at another number: a rational for bits = 0, else a ball computed with this many bits."""
     names = circuit.variables
     if not bits:
-        return evaluate(circuit, dict.fromkeys(names, fmpq(1)), RATIONALS)
+        return evaluate(circuit, dict.fromkeys(names, fmpq(at)), RATIONALS)
     with precision(bits):
-        return evaluate(circuit, dict.fromkeys(names, arb(1)), BALLS)
+        return evaluate(circuit, dict.fromkeys(names, arb(at)), BALLS)
 
 
 def coefficient(circuit: Circuit, row: Mapping[str, int]) -> fmpq:
@@ -241,6 +241,12 @@ def _size(circuit: Circuit) -> tuple[int, int]:
         bits += sum(2 + sum(map(int.bit_length, x.as_integer_ratio())) for row in rows for x in row)
         sizes.append(min(size, 1 << _MOST_SIZE_BITS))
     return max(sizes), bits
+
+
+def is_short(circuit: Circuit) -> bool:
+    """Whether its value at whole numbers of one digit is a rational of less than a million bits."""
+    size, bits = _size(circuit)
+    return size * (bits + 4) < 1_000_000
 
 
 def same_polynomial(a: Circuit, b: Circuit) -> bool:

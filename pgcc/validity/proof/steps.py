@@ -15,7 +15,9 @@ from pgcc.errors import ProofError
 from pgcc.ir.circuit import Circuit
 from pgcc.ir.node import Node, Op
 from pgcc.validity.proof.determinants import DET_RULES, is_symmetric, kernel_of
-from pgcc.validity.proof.exact_arithmetic import exact_rows, is_image, unknown
+from pgcc.validity.proof.exact_arithmetic import exact_rows, is_image, is_short, total, unknown
+
+_MOST_BITS = 1 << 10  # of a value that a rule computes
 
 Step = tuple[int, str, int | None, Any]  # position of a node, rule, sign, witness
 Monomial = frozenset[tuple[str | int, int]]  # (variable, or position of a part that is proved; power)
@@ -92,6 +94,18 @@ def _weighted_sum(walk: Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
     """Coefficients add up: the sign of every term w·f, which is that of w times that of f, is this one or 0."""
     terms = [(_sign(w), s) for w, s in zip(node.weights, walk.below(i), strict=True) if w]
     return sign in (-1, 0, 1) and all(s is not None and w * s in (0, sign) for w, s in terms)
+
+
+def _less_a_constant(walk: Walk, i: int, node: Node, sign: Any, bits: Any) -> bool:
+    """Only constants are negative, and so not more than the coefficient without variables is too small. That is the
+    value at 0: a ball of so many bits, or for 0 bits a rational."""
+    terms = zip(node.weights, node.children, walk.below(i), strict=True)
+    if sign != 1 or type(bits) is not int or not 0 <= bits <= _MOST_BITS:
+        return False
+    if not all(c.op is Op.CONST or (w >= 0 and s in (0, 1)) for w, c, s in terms):
+        return False
+    circuit = Circuit(node)
+    return (bits > 0 or is_short(circuit)) and bool(total(circuit, bits, at=0) >= 0)
 
 
 def _product(walk: Walk, i: int, node: Node, sign: Any, _: Any) -> bool:
@@ -302,6 +316,7 @@ RULES: dict[str, tuple[Op | None, Callable[[Walk, int, Node, Any, Any], bool]]] 
     "number": (Op.CONST, _number),
     "variable": (Op.VAR, _variable),
     "weighted sum": (Op.SUM, _weighted_sum),
+    "less a constant": (Op.SUM, _less_a_constant),
     "product": (Op.PRODUCT, _product),
     **{name: (Op.DET, _det_by(name)) for name in DET_RULES},
     "part of a determinant": (Op.SUM, _part_of_determinant),
