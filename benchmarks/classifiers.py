@@ -21,7 +21,7 @@ SETS = {"nltcs": (2, 6, 10, 14), "jester": (10, 35, 60, 85)}
 # The share of entries that are missing, in training and in test data.
 MISSING = (0.0, 0.3)
 # Seconds for one ensemble, which predicts all columns.
-BUDGET = float(os.environ.get("PGCC_BENCHMARK_BUDGET", "20"))
+BUDGET = float(os.environ.get("PGCC_BENCHMARK_BUDGET", "15"))
 KINDS = ("ensemble", "logistic", "boosting")
 
 
