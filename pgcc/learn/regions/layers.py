@@ -31,6 +31,8 @@ from pgcc.ir.node import var
 
 # Patterns of a region are listed if there are at most so many. The elements of a product before it is rescaled.
 _MOST, _AT_ONCE = 64, 4
+# No number is less, so that no row is impossible; in circuits, it is 0.
+_TINY = np.finfo(np.float32).tiny
 
 
 class Kind(enum.IntEnum):
@@ -143,18 +145,17 @@ class Layers:
         ends = np.cumsum([a * b for a, b in self.shapes])[:-1]
         return [part.reshape(shape) for part, shape in zip(np.split(numbers, ends), self.shapes, strict=True)]
 
-    def normalized(self, counts: np.ndarray, pseudo: float = 0.0) -> np.ndarray:
+    def normalized(self, counts: np.ndarray, smoothing: float = 0.0) -> np.ndarray:
         """The M-step: the numbers for which expected counts are most likely; columns of tables add up to 1.
 
-        So many pseudo-counts are spread over each column. No number becomes 0: all rows stay possible.
+        So many rows are added to each column, evenly.
         """
         numbers = counts.copy()
-        least = np.finfo(counts.dtype).tiny
         for table in self.tables(numbers):
-            table += counts.dtype.type(pseudo / len(table))
-            np.maximum(table, least, out=table)
+            table += counts.dtype.type(smoothing / len(table))
+            np.maximum(table, _TINY, out=table)
             table /= table.sum(axis=0)
-            np.maximum(table, least, out=table)
+            np.maximum(table, _TINY, out=table)
         return numbers
 
     # -- rows ---------------------------------------------------------------------------------------------------
@@ -270,7 +271,7 @@ class Layers:
 
 def _sums(build: FlatBlocks, below: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Sums with these rows of weights over the same nodes."""
-    terms = weights > np.finfo(float).tiny
+    terms = weights > 2 * _TINY
     return build.sums(terms.sum(axis=1), np.broadcast_to(below, weights.shape)[terms], weights[terms])
 
 
