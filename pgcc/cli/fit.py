@@ -16,7 +16,7 @@ from pgcc.cli.output import json_text
 from pgcc.data.tables import Csv
 from pgcc.errors import PgccError, plural
 from pgcc.formats import check_can_save
-from pgcc.learn import DPP, ChowLiu, MixtureOfTrees, SimplePGC, StackedEnsemble
+from pgcc.learn import DPP, ChowLiu, EinsumNetwork, HiddenTree, MixtureOfTrees, SimplePGC, StackedEnsemble
 from pgcc.learn.common.estimator import Estimator
 from pgcc.learn.tables.packed_rows import Rows
 from pgcc.learn.tables.read_rows import read_rows
@@ -26,6 +26,8 @@ MODELS: dict[str, type[Estimator]] = {
     "dpp": DPP,
     "chow-liu": ChowLiu,
     "mixture-of-trees": MixtureOfTrees,
+    "hidden-tree": HiddenTree,
+    "einsum-network": EinsumNetwork,
     "stacked-ensemble": StackedEnsemble,
 }
 # Parameters of estimators that options of the command line give.

@@ -14,12 +14,10 @@ from pgcc.ir.blocks import Blocks
 from pgcc.learn.common.checkpoint import State
 from pgcc.learn.common.estimator import Estimator, check_positive, check_whole
 from pgcc.learn.common.training import Run, RunPlan
+from pgcc.learn.regions.cluster_start import ClusterStart
 from pgcc.learn.regions.layer_training import LayerEM, LayerLikelihood
 from pgcc.learn.regions.layers import Layers
 from pgcc.learn.tables.data_split import DataSplit
-
-# The number of epochs of EM with mini-batches.
-_MINI_EPOCHS = 20
 
 
 @dataclass(eq=False, repr=False)
@@ -28,7 +26,7 @@ class EinsumNetwork(Estimator):
 
     The variables are split at random into two halves, which are split again, and so on, several times over. Each of
     these sets has some sums, over all products of a sum of one half and a sum of the other. The numbers are learned by
-    EM, from random ones.
+    EM, from a start where each sum is a cluster of rows.
 
     Parameters
     ----------
@@ -40,7 +38,7 @@ class EinsumNetwork(Estimator):
         The number of random trees.
     max_iter, n_iter_no_change : int
         The largest number of epochs, and the number of epochs without a better likelihood of the validation data after
-        which to stop. EM uses mini-batches in the first twenty epochs, and all rows together after that.
+        which to stop. EM uses mini-batches in the first eight epochs, and all rows together after that.
     smoothing : float
         The number of rows that are added to every sum, evenly.
     batch_size : int
@@ -57,8 +55,6 @@ class EinsumNetwork(Estimator):
     ----------
     circuit_ : Circuit
         The distribution that was learned.
-    parameters_ : array
-        The expected counts of all numbers, and before them the seed of the random structure.
     n_iter_ : int
         The number of epochs made.
     history_ : dict of lists
@@ -99,31 +95,42 @@ class EinsumNetwork(Estimator):
             check_whole("max_iter", self.max_iter),
             check_whole("n_iter_no_change", self.n_iter_no_change),
         )
-        smoothing = check_positive("smoothing", self.smoothing, zero=True)
-        layers = self._layers(data, seed)
+        smoothing, self._seed = check_positive("smoothing", self.smoothing, zero=True), seed
+        layers, tree = self._structure(data)
         likelihood = LayerLikelihood(layers, data, check_whole("batch_size", self.batch_size))
 
         def scores(learned: State) -> np.ndarray:
             return likelihood.logs(layers.normalized(learned["counts"], smoothing), data.held_out)
 
-        start = len(data.rows) * np.random.default_rng(seed).random(layers.size)
-        make_em = partial(LayerEM, likelihood, start, smoothing, _MINI_EPOCHS, seed)
+        start = ClusterStart(data.rows, np.random.default_rng(seed))
+        evenly = np.ones(data.rows.n)
+        clusters = [start.shares(start.centers(self.n_sums), evenly) for _ in range(tree[-1] + 1)]
+        counts = start.counts(layers, [*(clusters[i] for i in tree), np.ones((len(clusters[0]), 1))])
+        make_em = partial(LayerEM, likelihood, counts, smoothing, seed)
         return [RunPlan(make_em, epochs, patience, *LayerEM.shapes(layers), scores=scores)]
 
-    def _layers(self, data: DataSplit, seed: int) -> Layers:
+    def _structure(self, data: DataSplit) -> tuple[Layers, list[int]]:
         sums, depth = check_whole("n_sums", self.n_sums, most=1 << 8), check_whole("depth", self.depth, 0)
         repetitions = check_whole("n_repetitions", self.n_repetitions)
-        return random_layers(Blocks.of(data.rows.names), sums, depth, repetitions, np.random.default_rng(seed))
+        rng = np.random.default_rng(self._seed)
+        return random_layers(Blocks.of(data.rows.names), sums, depth, repetitions, rng)
 
     def _finish(self, runs: Sequence[Run], data: DataSplit) -> None:
-        layers, learned = self._layers(data, 0), self._keep_history(runs[0])
-        self.circuit_ = layers.circuit(layers.normalized(learned["counts"], self.smoothing), data.rows.names)
+        layers, counts = self._structure(data)[0], self._keep_history(runs[0])["counts"]
+        self.circuit_ = layers.circuit(layers.normalized(counts, self.smoothing), data.rows.names)
 
 
-def random_layers(blocks: Blocks, sums: int, depth: int, repetitions: int, rng: np.random.Generator) -> Layers:
-    """Random binary trees of variables, which a sum at the root mixes."""
+def random_layers(
+    blocks: Blocks, sums: int, depth: int, repetitions: int, rng: np.random.Generator
+) -> tuple[Layers, list[int]]:
+    """Random binary trees of variables, which the sum at the root mixes; and the tree of every table but the last.
+
+    >>> layers, tree = random_layers(Blocks.of(["a", "b", "c"]), 2, 1, 2, np.random.default_rng(0))
+    >>> layers.shapes, tree
+    ([(2, 2), (2, 2), (2, 2), (2, 2), (2, 2), (2, 2), (8, 1)], [0, 0, 0, 1, 1, 1])
+    """
     layers, n = Layers(blocks), len(blocks.first)
-    leaves = [layers.indicator(v) for v in range(n)]
+    leaves, tree = [layers.indicator(v) for v in range(n)], list[int]()
 
     def halves(variables: np.ndarray, deeper: int) -> tuple[int, int]:
         shuffled = rng.permutation(variables)
@@ -134,8 +141,10 @@ def random_layers(blocks: Blocks, sums: int, depth: int, repetitions: int, rng: 
             return layers.sum(layers.outer([halves(variables, deeper - 1)]), sums)
         return layers.product([layers.sum(leaves[v], sums) for v in variables])
 
-    if depth and n > 1:
-        layers.sum(layers.outer([halves(np.arange(n), depth - 1) for _ in range(repetitions)]), 1)
-    else:
-        layers.sum(region(np.arange(n), 0), 1)
-    return layers
+    pairs = []
+    for i in range(repetitions if depth and n > 1 else 0):
+        pairs.append(halves(np.arange(n), depth - 1))
+        tree += [i] * (len(layers.shapes) - len(tree))
+    top = layers.outer(pairs) if pairs else region(np.arange(n), 0)
+    layers.sum(top, 1)
+    return layers, tree or [0] * n

@@ -16,6 +16,7 @@ from pgcc.learn.common.checkpoint import State
 from pgcc.learn.common.estimator import Estimator, check_choice, check_positive, check_whole
 from pgcc.learn.common.optimizers import Adam, MiniBatches
 from pgcc.learn.common.training import Run, RunPlan
+from pgcc.learn.regions.cluster_start import ClusterStart
 from pgcc.learn.regions.layer_training import LayerEM, LayerLikelihood
 from pgcc.learn.regions.layers import Layers
 from pgcc.learn.regions.tied_tables import TiedBatches, TiedTables
@@ -26,11 +27,10 @@ from pgcc.learn.trees.tree_mixture import Trees
 
 PARAMETERS = ("free", "tied")
 # For Adam: the decay of the moving average of the parameters, per mini-batch, and the last learning rate as a share of
-# the first. For EM: the number of epochs with mini-batches.
-_EMA, _LAST_RATE, _MINI_EPOCHS = 0.99, 0.05, 8
-# Clusters for the start: the number of rows to find them from, how fast the weight of a variable decreases with its
-# distance in the tree, and how sharp clusters are.
-_SAMPLE, _DECAY, _SHARPNESS = 2000, 0.9, 10.0
+# the first.
+_EMA, _LAST_RATE = 0.99, 0.05
+# How fast the weight of a variable decreases with its distance in the tree.
+_DECAY = 0.9
 
 
 @dataclass(eq=False, repr=False)
@@ -118,7 +118,7 @@ class HiddenTree(Estimator):
 
         if kind == "free":
             start = cluster_counts(layers, parents, data.rows, rng)
-            make_em = partial(LayerEM, likelihood, start, smoothing, _MINI_EPOCHS, seed)
+            make_em = partial(LayerEM, likelihood, start, smoothing, seed)
             return [RunPlan(make_em, epochs, patience, *LayerEM.shapes(layers), scores=scores)]
         tied = TiedTables(layers, Trees.independent(data.rows).probs[0, :, 0])
         first = tied.start(rng)
@@ -186,32 +186,16 @@ def tree_layers(blocks: Blocks, parents: np.ndarray, states: int) -> Layers:
     return layers
 
 
-# -- the start ----------------------------------------------------------------------------------------------------
-
-
 def cluster_counts(layers: Layers, parents: np.ndarray, rows: Rows, rng: np.random.Generator) -> np.ndarray:
-    """Counts for the tables of `tree_layers` from soft clusters around some rows, the centers.
+    """Counts to start EM from: a hidden variable is in its k-th state if a row is like the k-th of some rows near it.
 
-    A hidden variable is in its k-th state if a row is like the k-th center, most of all near the variable. Neighbours
-    then mostly have the same state. (−12.6 on plants after twelve epochs; from random tables −14.3.)
+    Neighbours then mostly have the same state. (−12.6 on plants after twelve epochs; from random tables, −14.3.)
     """
-    codes, h = rows.codes(np.sort(rng.permutation(len(rows))[:_SAMPLE])), layers.shapes[-1][0]
-    seen = np.where(codes < 0, 0.5, codes)
-    centers = rng.permutation(np.unique(seen, axis=0))
-    centers = centers[np.arange(h) % len(centers)]
-    states = []
-    for weights in _DECAY ** distances(parents)[:, layers.blocks.block]:
-        far = (seen * weights) @ (1 - 2 * centers).T + centers @ weights  # Σ_j w_j · |x_j − c_j|, if c_j is 0 or 1
-        near = np.exp(_SHARPNESS * (far.min(axis=1, keepdims=True) - far))
-        states.append(near / near.sum(axis=1, keepdims=True))
-    *others, root = reversed(parents_first(parents.tolist()))
-    shown = [patterns.possible[patterns.number].T for patterns in layers.encode(codes)[: 2 * len(parents) : 2]]
-    tables = [
-        *(mine @ of for mine, of in zip(shown, states, strict=True)),
-        *(states[v].T @ states[parents[v]] for v in others),
-        states[root].sum(axis=0),
-    ]
-    return np.concatenate([table.reshape(-1) for table in tables]) * len(rows) / len(codes)
+    start, columns = ClusterStart(rows, rng), layers.blocks.block
+    centers = start.centers(layers.shapes[-1][0])
+    states = [start.shares(centers, _DECAY ** far[columns]) for far in distances(parents)]
+    *others, _ = reversed(parents_first(parents.tolist()))
+    return start.counts(layers, [*states, *(states[parents[v]] for v in others), np.ones((len(states[0]), 1))])
 
 
 def distances(parents: np.ndarray) -> np.ndarray:
