@@ -54,8 +54,8 @@ SECTIONS = [
     section(
         "pgcc.learn",
         "pgcc.learn",
-        "StackedEnsemble ContinuousMixture SimplePGC DPP ChowLiu MixtureOfTrees Strudel CircuitMLE BayesianNetworkMLE "
-        "Imputer Classifier save load",
+        "StackedEnsemble ContinuousMixture HiddenTree EinsumNetwork SimplePGC DPP ChowLiu MixtureOfTrees Strudel "
+        "CircuitMLE BayesianNetworkMLE Imputer Classifier save load",
         "/guide/learning",
     ),
     section("pgcc.plot", "pgcc.plot", "marginals cardinality covariance tornado circuit save", "/gallery/pictures"),
