@@ -47,7 +47,7 @@ class HiddenTree(Estimator):
     parameters : str
         "free": all entries of the tables of the tree are learned, by EM, from a start where hidden states are clusters
         of rows that are alike near a variable. "tied": they are outputs of a small neural network, which Adam learns;
-        that overfits less, and wins if rows are few.
+        that overfits less, and wins if rows are few. (It needs some eight states or more, or it may get stuck.)
     max_iter, n_iter_no_change : int
         The largest number of epochs, and the number of epochs without a better likelihood of the validation data after
         which to stop. EM uses mini-batches in the first eight epochs, and all rows together after that.

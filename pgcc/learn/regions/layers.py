@@ -64,7 +64,7 @@ class Patterns(NamedTuple):
     ----------
     number : array or None
         The pattern of every row; None if every row is a pattern of its own.
-    count : int
+    length : int
         How many there are.
     below : list
         For each region below, its pattern in each of these patterns; None if they are the same.
@@ -73,7 +73,7 @@ class Patterns(NamedTuple):
     """
 
     number: np.ndarray | None
-    count: int
+    length: int
     below: tuple[np.ndarray | None, ...] = ()
     possible: np.ndarray = _BINARY
 
@@ -196,7 +196,7 @@ class Layers:
         for region, patterns in zip(self.regions, batch, strict=True):
             match region.kind:
                 case Kind.INDICATOR:
-                    value, log = np.asarray(patterns.possible, numbers.dtype), np.zeros(patterns.count)
+                    value, log = np.asarray(patterns.possible, numbers.dtype), np.zeros(patterns.length)
                 case Kind.SUM:
                     value, log = values[region.below[0]] @ tables[region.at], logs[region.below[0]]
                 case Kind.PRODUCT | Kind.OUTER:
@@ -215,7 +215,7 @@ class Layers:
         tables, used = self.tables(numbers), self.tables(counts)
         weights = row_weights.astype(numbers.dtype)[:, None]
         flows: list[np.ndarray | None] = [None] * len(self.regions)
-        flows[-1] = _gathered(weights, batch[-1].number, batch[-1].count)
+        flows[-1] = _gathered(weights, batch[-1].number, batch[-1].length)
         for i in range(len(self.regions) - 1, -1, -1):
             region, patterns, flow = self.regions[i], batch[i], flows[i]
             flows[i] = None
@@ -230,7 +230,7 @@ class Layers:
                 continue
             parts = [flow] * len(region.below) if region.kind is Kind.PRODUCT else self._marginals(region, flow)
             for below, number, part in zip(region.below, patterns.below, parts, strict=True):
-                _give(flows, below, _gathered(part, number, batch[below].count))
+                _give(flows, below, _gathered(part, number, batch[below].length))
         return counts
 
     def _marginals(self, region: Region, flow: np.ndarray) -> list[np.ndarray]:
@@ -291,11 +291,11 @@ def _joint(parts: Sequence[Patterns], rows: int) -> Patterns:
     """The patterns of a region from those of the regions below it."""
     numbers = [part.number for part in parts if part.number is not None]
     if len(numbers) == len(parts):
-        key, size = numbers[0], parts[0].count
+        key, size = numbers[0], parts[0].length
         for number, part in zip(numbers[1:], parts[1:], strict=True):
-            if size * part.count > 4 * rows:
+            if size * part.length > 4 * rows:
                 key, size, _ = _renumbered(key, size)
-            key, size = key * part.count + number, size * part.count
+            key, size = key * part.length + number, size * part.length
         key, count, first = _renumbered(key, size)
         if count <= min(_MOST, rows // 2):
             return Patterns(key, count, tuple(number[first] for number in numbers))
