@@ -25,6 +25,8 @@ from pgcc.learn import (
     ChowLiu,
     CircuitMLE,
     ContinuousMixture,
+    EinsumNetwork,
+    HiddenTree,
     Imputer,
     MixtureOfTrees,
     SimplePGC,
@@ -286,6 +288,8 @@ KINDS = {
     "ChowLiu": ChowLiu(),
     "MixtureOfTrees": MixtureOfTrees(2, max_iter=4),
     "ContinuousMixture": ContinuousMixture("tree", 4, 1, max_iter=2),
+    "HiddenTree": HiddenTree(2, max_iter=2),
+    "EinsumNetwork": EinsumNetwork(2, 1, 2, max_iter=2),
     "SimplePGC": SimplePGC(2, 2, max_iter=3, recipe="paper"),
     "StackedEnsemble": StackedEnsemble([ChowLiu(), SimplePGC(1, 2, "paper", max_iter=2)]),
 }
