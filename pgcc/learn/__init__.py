@@ -10,7 +10,7 @@ The folders, in the order in which data pass through them::
     mixtures    partition → encoding        SimplePGC: groups of variables, tables of patterns
                 → initialization, recipes   EM for the initial parameters; hyper-parameters
                 → mixture_likelihood → mixture_training → simple_pgc
-    trees       tree_mixture → tree_em → tree_estimators
+    trees       tree_mixture → tree_rows → tree_em → tree_estimators    (missing_trees: of one structure)
     strudel     decisions → growth → strudel                deterministic circuits that grow by splits
     circuits    circuit_likelihood → circuit_trainers → circuit_mle     (parameters: `pgcc.trainable`)
                 network_mle                 the tables of a Bayesian network
