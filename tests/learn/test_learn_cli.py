@@ -136,3 +136,15 @@ def test_what_cannot_be_written_is_said_before_the_work(table, tmp_path, monkeyp
 
 def test_nothing_is_said(fail):
     assert fail("fit") == "expected DATA (see pgcc fit --help)"
+
+
+def test_a_budget_in_seconds(tmp_path, capsys):
+    path, out = tmp_path / "data.csv", tmp_path / "model.npz"
+    path.write_text("a,b\n" + "1,0\n0,1\n1,1\n" * 20)
+    fit = ["fit", str(path), "-o", str(out)]
+    assert cli.main([*fit, "--model", "stacked-ensemble", "--budget", "1"]) == 0
+    assert pgcc.load(out).variables == ("a", "b")
+    assert cli.main([*fit, "--force", "--budget", "1"]) == 2
+    assert "--budget means nothing for simple-pgc" in capsys.readouterr().err
+    assert cli.main([*fit, "--force", "--model", "stacked-ensemble", "--budget", "0"]) != 0
+    assert "--budget" in capsys.readouterr().err
