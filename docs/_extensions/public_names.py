@@ -58,7 +58,12 @@ SECTIONS = [
         "CircuitMLE BayesianNetworkMLE Imputer Classifier save load",
         "/guide/learning",
     ),
-    section("pgcc.plot", "pgcc.plot", "marginals cardinality covariance tornado circuit save", "/gallery/pictures"),
+    section(
+        "pgcc.plot",
+        "pgcc.plot",
+        "marginals cardinality covariance tornado learning_curve circuit save",
+        "/gallery/pictures",
+    ),
     section("pgcc.torch", "pgcc.torch", "logprob dpp_logprob LogProb", "/guide/interop"),
     section("pgcc.cluster", "pgcc.cluster", "logprobs", "/guide/learning"),
     section(

@@ -384,3 +384,18 @@ def test_threads_are_those_of_the_processors_that_may_be_used():
         assert thread_count(-1) == 1
     finally:
         os.sched_setaffinity(0, before)
+
+
+@pytest.mark.parametrize(
+    ("model", "count"),
+    [
+        (ChowLiu(), 2 * 5 - 1),
+        (MixtureOfTrees(3, max_iter=3), 3 * (2 * 5 - 1) + 2),
+        (StackedEnsemble([ChowLiu()]), 2 * 5 - 1),
+    ],
+)
+def test_information_criteria_count_free_parameters(model, count):
+    X = np.random.default_rng(0).integers(0, 2, (200, 5))
+    log_likelihood = model.fit(X).score_samples(X).sum()
+    assert model.bic(X) == pytest.approx(count * np.log(200) - 2 * log_likelihood)
+    assert model.aic(X) == pytest.approx(2 * count - 2 * log_likelihood)
