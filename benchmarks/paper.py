@@ -24,7 +24,7 @@ from benchmarks.published import BABY_REGISTRIES, COLUMNS, TWENTY_DATASETS, publ
 from pgcc import plot
 from pgcc.cli.files import check_can_draw, check_can_write, write_text
 from pgcc.errors import PgccError
-from pgcc.learn import DPP, MixtureOfTrees, SimplePGC, StackedEnsemble, Strudel
+from pgcc.learn import DPP, EinsumNetwork, MixtureOfTrees, SimplePGC, StackedEnsemble, Strudel
 from pgcc.learn.common.estimator import Estimator
 
 PARTS = ("train", "valid", "test")
@@ -123,6 +123,8 @@ def fit_model(
             return DPP(recipe=recipe, exclude_empty=False).fit(train, validation=valid)
         case "Strudel":
             return Strudel().fit(train, validation=valid)
+        case "EiNet":
+            return EinsumNetwork().fit(train, validation=valid)
         case "MT":
             return _best_of(
                 MixtureOfTrees(exclude_empty=False), {"n_components": (2, 5, 10, 20)}, train, valid, threads
@@ -138,7 +140,7 @@ def fit_model(
     raise PgccError(f"no model {kind!r}: choose from {', '.join(MODELS)}")
 
 
-MODELS = ("DPP", "Strudel", "MT", "SimplePGC", "StackedEnsemble")
+MODELS = ("DPP", "Strudel", "EiNet", "MT", "SimplePGC", "StackedEnsemble")
 # K and C of SimplePGC among which the paper chooses.
 GRID = {"max_group": (1, 2, 5, 7), "n_components": (1, 4, 7, 10, 20)}
 

@@ -725,8 +725,9 @@ class Model(KnowsOtherWords):
     def entropy(self, evidence: Any = None, *, samples: int = 10_000, rng: Any = None, **how: Unpack[How]) -> Any:
         """The entropy −Σ Pr(x | evidence)·log Pr(x | evidence), in nats.
 
-        It is exact for up to 16 unobserved variables. With more, it is estimated from samples, and the result has an
-        attribute ``standard_error``, which allows for what that many samples may have missed.
+        It is exact for up to 16 unobserved variables, and for any number of them if the circuit is proved to be
+        deterministic. Otherwise it is estimated from samples, and the result has an attribute ``standard_error``, which
+        allows for what that many samples may have missed.
 
         See Also
         --------

@@ -9,18 +9,18 @@ PC_FORMATS = "formats/test_pc_formats.py"
 
 EDGE_MUTANTS = [
     # -- learning
-    ("a block's log-likelihood is dropped", "learn/trees/tree_em.py", "_Expected.__add__",
+    ("a block's log-likelihood is dropped", "learn/trees/tree_rows.py", "Expected.__add__",
      "self.log_likelihood + other.log_likelihood", "self.log_likelihood", EM),
-    ("a block's pairs are dropped", "learn/trees/tree_em.py", "_Expected.__add__",
+    ("a block's pairs are dropped", "learn/trees/tree_rows.py", "Expected.__add__",
      "self.both + other.both", "self.both", EM),
     ("EM is smoothed evenly", "learn/circuits/circuit_trainers.py", "ExpectationMaximization.advance",
      "self._smoothing * self._first[one.which] / one.total", "self._smoothing / len(one.which)", EM),
     ("EM keeps weights that were not scored", "learn/circuits/circuit_trainers.py", "ExpectationMaximization.advance",
      "one.start(weights)", "one.start(following)", EM),
-    ("trees are not smoothed", "learn/trees/tree_em.py", "_Expected.best_trees",
+    ("trees are not smoothed", "learn/trees/tree_rows.py", "Expected.best_trees",
      "self.pairs(c) + prior", "self.pairs(c)", EM),
-    ("missing values of trees are 0", "learn/kernels/tree_passes.py", "upward_pass",
-     "0.0 if codes[i] == 0 else 1.0", "1.0 if codes[i] == 1 else 0.0", EM),
+    ("missing parents are 0", "learn/kernels/tree_passes.py", "find_case",
+     "int(row[above])", "max(0, int(row[above]))", EM),
     ("patience counts all epochs", "learn/common/training.py", "Run.keep",
      "self.epochs - 1 - self.best_epoch", "self.epochs - 1", TRAINING),
     ("the last epoch is kept", "learn/common/training.py", "Run._last_is_best",

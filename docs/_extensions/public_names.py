@@ -54,11 +54,16 @@ SECTIONS = [
     section(
         "pgcc.learn",
         "pgcc.learn",
-        "StackedEnsemble ContinuousMixture SimplePGC DPP ChowLiu MixtureOfTrees Strudel CircuitMLE BayesianNetworkMLE "
-        "Imputer Classifier save load",
+        "StackedEnsemble ContinuousMixture HiddenTree EinsumNetwork SimplePGC DPP ChowLiu MixtureOfTrees Strudel "
+        "CircuitMLE BayesianNetworkMLE Imputer Classifier save load",
         "/guide/learning",
     ),
-    section("pgcc.plot", "pgcc.plot", "marginals cardinality covariance tornado circuit save", "/gallery/pictures"),
+    section(
+        "pgcc.plot",
+        "pgcc.plot",
+        "marginals cardinality covariance tornado learning_curve circuit save",
+        "/gallery/pictures",
+    ),
     section("pgcc.torch", "pgcc.torch", "logprob dpp_logprob LogProb", "/guide/interop"),
     section("pgcc.cluster", "pgcc.cluster", "logprobs", "/guide/learning"),
     section(

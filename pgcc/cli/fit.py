@@ -21,13 +21,14 @@ from pgcc.learn import (
     DPP,
     ChowLiu,
     ContinuousMixture,
+    EinsumNetwork,
+    HiddenTree,
     MixtureOfTrees,
     SimplePGC,
     StackedEnsemble,
     Strudel,
 )
 from pgcc.learn.common.estimator import Estimator
-from pgcc.learn.regions.hidden_tree import HiddenTree
 from pgcc.learn.tables.packed_rows import Rows
 from pgcc.learn.tables.read_rows import read_rows
 
@@ -38,6 +39,7 @@ MODELS: dict[str, type[Estimator]] = {
     "mixture-of-trees": MixtureOfTrees,
     "continuous-mixture": ContinuousMixture,
     "hidden-tree": HiddenTree,
+    "einsum-network": EinsumNetwork,
     "strudel": Strudel,
     "stacked-ensemble": StackedEnsemble,
 }

@@ -10,11 +10,13 @@ The folders, in the order in which data pass through them::
     mixtures    partition → encoding        SimplePGC: groups of variables, tables of patterns
                 → initialization, recipes   EM for the initial parameters; hyper-parameters
                 → mixture_likelihood → mixture_training → simple_pgc
-    trees       tree_mixture → tree_em → tree_estimators
+    trees       tree_mixture → tree_rows → tree_em → tree_estimators    (missing_trees: of one structure)
     strudel     decisions → growth → strudel                deterministic circuits that grow by splits
     circuits    circuit_likelihood → circuit_trainers → circuit_mle     (parameters: `pgcc.trainable`)
                 network_mle                 the tables of a Bayesian network
     continuous  log_linear → tied_mixture → continuous_mixture              thousands of components, tied by a net
+    regions     layers → layer_training                     circuits as matrix products, EM for their tables
+                cluster_start, tied_tables  a start for EM; tables tied by a net → hidden_tree, einsum_network
     ensembles   candidates → stacked_ensemble
 
     imputer     fill missing values with what a model expects
@@ -31,6 +33,8 @@ from pgcc.learn.continuous.continuous_mixture import ContinuousMixture
 from pgcc.learn.ensembles.stacked_ensemble import StackedEnsemble
 from pgcc.learn.imputer import Imputer
 from pgcc.learn.mixtures.simple_pgc import DPP, SimplePGC
+from pgcc.learn.regions.einsum_network import EinsumNetwork
+from pgcc.learn.regions.hidden_tree import HiddenTree
 from pgcc.learn.saving import load, save
 from pgcc.learn.strudel.strudel import Strudel
 from pgcc.learn.trees.tree_estimators import ChowLiu, MixtureOfTrees
@@ -42,6 +46,8 @@ __all__ = [
     "CircuitMLE",
     "Classifier",
     "ContinuousMixture",
+    "EinsumNetwork",
+    "HiddenTree",
     "Imputer",
     "MixtureOfTrees",
     "SimplePGC",

@@ -35,6 +35,8 @@ from pgcc.learn.continuous.continuous_mixture import ContinuousMixture
 from pgcc.learn.ensembles.stacked_ensemble import StackedEnsemble
 from pgcc.learn.imputer import Imputer
 from pgcc.learn.mixtures.simple_pgc import DPP, SimplePGC
+from pgcc.learn.regions.einsum_network import EinsumNetwork
+from pgcc.learn.regions.hidden_tree import HiddenTree
 from pgcc.learn.strudel.strudel import Strudel
 from pgcc.learn.trees.tree_estimators import ChowLiu, MixtureOfTrees
 from pgcc.learn.trees.tree_mixture import Trees
@@ -50,6 +52,8 @@ KINDS: dict[str, type[BaseEstimator]] = {
         ChowLiu,
         MixtureOfTrees,
         ContinuousMixture,
+        HiddenTree,
+        EinsumNetwork,
         Strudel,
         CircuitMLE,
         BayesianNetworkMLE,

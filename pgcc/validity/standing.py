@@ -135,7 +135,7 @@ def _exceed_the_constant(compiled: Compiled) -> bool:
     below, terms = np.split(flat.doubles > 0.0, [-flat.lengths[-1]])  # of what underflows, nothing is known
     constants = flat.op[flat.child[-flat.lengths[-1] :]] == Op.CONST
     numbers = [number for i, number in flat.data.items() if flat.op[i] == Op.CONST]
-    if not (below.all() and (terms | constants).all() and all(number >= 0 for number in numbers)):
+    if terms.all() or not (below.all() and (terms | constants).all() and all(number >= 0 for number in numbers)):
         return False
     value, error = compiled.float64.absolute_errors(np.zeros((1, len(compiled.circuit.variables)), np.int8))
     return bool(value[0] > error[0])

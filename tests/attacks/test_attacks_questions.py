@@ -115,7 +115,10 @@ def test_a_divergence_from_below_the_range_of_doubles():
 def test_a_standard_error_knows_what_samples_cannot_see():
     """10,000 samples see nothing but the empty set as a rule: their scatter is 0, the entropy is not."""
     x, n = 1e-6, 20
-    rare = pgcc.compile(pgcc.product([pgcc.parse(f"1e-6*x{i} + 1") for i in range(n)]))
+    factors = [pgcc.parse(f"1e-6*x{i} + 1") for i in range(n)]
+    pair = pgcc.parse("1e-12*x0*x1 + 1e-6*x0 + 1e-6*x1 + 1")
+    both = [pgcc.product(factors), pgcc.product([pair, *factors[2:]])]  # the same: no longer deterministic
+    rare = pgcc.compile(pgcc.mixture(["1/2", "1/2"], both))
     exact = n * (math.log1p(x) - x / (1 + x) * math.log(x))
     for seed in range(5):
         found = rare.entropy(rng=seed)

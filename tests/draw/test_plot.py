@@ -604,3 +604,19 @@ def test_the_page_shows_the_code_that_made_the_pictures():
     assert set(re.findall(r"pictures/([\w.]+)", page)) == {
         path.name for path in (ROOT / "docs" / "gallery" / "pictures").iterdir()
     }
+
+
+def test_learning_curves() -> None:
+    """Training and validation data of one estimator, the validation data of every member of an ensemble."""
+    learn = pytest.importorskip("pgcc.learn")
+    rows = [[0, 0], [1, 1], [0, 1]] * 20
+    model = learn.MixtureOfTrees(2, max_iter=4).fit(rows)
+    train, valid, best = plot.learning_curve(model).lines
+    assert train.get_ydata().tolist() == model.history_["train"]
+    assert valid.get_ydata().tolist() == model.history_["validation"]
+    assert best.get_xdata()[0] == 1 + model.best_epoch_
+    stack = learn.StackedEnsemble([model, learn.SimplePGC(1, 1, "paper", max_iter=4)]).fit(rows)
+    labels = [text.get_text() for text in plot.learning_curve(stack).get_legend().get_texts()]
+    assert len(labels) == len(stack.members_)
+    with pytest.raises(pgcc.PgccError, match="ChowLiu has no history_"):
+        plot.learning_curve(learn.ChowLiu().fit(rows))

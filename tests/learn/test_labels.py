@@ -25,6 +25,8 @@ from pgcc.learn import (
     ChowLiu,
     CircuitMLE,
     ContinuousMixture,
+    EinsumNetwork,
+    HiddenTree,
     Imputer,
     MixtureOfTrees,
     SimplePGC,
@@ -35,7 +37,8 @@ from pgcc.learn import (
 from pgcc.learn.mixtures.encoding import encode
 from pgcc.learn.mixtures.mixture_likelihood import log_likelihoods
 from pgcc.learn.tables.read_rows import MOST_STATES, read_rows
-from pgcc.learn.trees.tree_mixture import TreeRows, Trees
+from pgcc.learn.trees.tree_mixture import Trees
+from pgcc.learn.trees.tree_rows import TreeRows
 
 ROWS = [
     ["sun", "dry", 3, 1], ["rain", "wet", 1, 0], ["snow", "wet", 2, 0], ["sun", "wet", 3, 1], ["rain", None, 1, None],
@@ -238,19 +241,20 @@ def test_kernels_of_trees_against_sums_over_all_rows(sizes: list[int], seed: int
     trees = Trees(np.ones(1), parents, probs, None if len(first) == len(domains.columns) else first)
     states = np.array(list(itertools.product(*map(range, sizes))))
     full = domains.codes(states)
-    p = np.exp(TreeRows(full).scores(trees))[0]
+    p = np.exp(TreeRows(full, np.ones(len(full)), trees.blocks).log_likelihoods(trees))
     assert p.sum() == pytest.approx(1, rel=1e-9)
     circuit = trees.circuit(as_columns(domains))
     assert p == pytest.approx(np.exp(pgcc.compile(circuit).logprob(all_rows(domains))), rel=1e-9)
     known = np.where(rng.random(len(sizes)) < 0.5, states[rng.integers(len(states))], -1)
     row = domains.codes(known[None])
     fits = ((known < 0) | (known == states)).all(axis=1)
-    assert np.exp(TreeRows(row).scores(trees))[0, 0] == pytest.approx(p[fits].sum(), rel=1e-9)
+    found = TreeRows(row, np.array([2.0]), trees.blocks).expect(trees)
+    assert np.exp(found.log_likelihood / 2) == pytest.approx(p[fits].sum(), rel=1e-9)
     posterior = np.where(fits, p, 0) / p[fits].sum()
     owner = domains.shown[0]
-    (both,) = TreeRows(row).pair_counts(np.array([[2.0]]), trees)
     expected = 2 * (full.T * posterior) @ full
     apart = owner[:, None] != owner
+    both = found.both[0]
     assert both[apart] == pytest.approx(expected[apart], rel=1e-9, abs=1e-12)
     assert np.diag(both) == pytest.approx(np.diag(expected), rel=1e-9, abs=1e-12)
 
@@ -286,6 +290,8 @@ KINDS = {
     "ChowLiu": ChowLiu(),
     "MixtureOfTrees": MixtureOfTrees(2, max_iter=4),
     "ContinuousMixture": ContinuousMixture("tree", 4, 1, max_iter=2),
+    "HiddenTree": HiddenTree(2, max_iter=2),
+    "EinsumNetwork": EinsumNetwork(2, 1, 2, max_iter=2),
     "SimplePGC": SimplePGC(2, 2, max_iter=3, recipe="paper"),
     "StackedEnsemble": StackedEnsemble([ChowLiu(), SimplePGC(1, 2, "paper", max_iter=2)]),
 }

@@ -16,7 +16,8 @@ import pgcc
 from pgcc.errors import EvidenceError, PgccError
 from pgcc.learn import DPP, ChowLiu, CircuitMLE, ContinuousMixture, MixtureOfTrees, SimplePGC, StackedEnsemble
 from pgcc.learn.common.estimator import thread_count
-from pgcc.learn.trees.tree_mixture import TreeRows, Trees
+from pgcc.learn.trees.tree_mixture import Trees
+from pgcc.learn.trees.tree_rows import TreeRows
 from pgcc.testing import brute_force
 
 QUICK = {"max_iter": 4}
@@ -214,6 +215,10 @@ def test_steps_of_trees_never_lose():
     assert (np.diff(train) > -1e-6).all()
 
 
+def as_rows(codes, trees):
+    return TreeRows(codes, np.full(len(codes), 2.0), trees.blocks)
+
+
 @given(st.integers(0, 10**6), st.integers(1, 6))
 @settings(max_examples=some(20), deadline=None)
 def test_pairs_given_what_is_known(seed, n):
@@ -224,13 +229,27 @@ def test_pairs_given_what_is_known(seed, n):
     trees = Trees(np.ones(1), parents, probs)
     row = rng.integers(-1, 2, (1, n)).astype(np.int8)
     full = everything(n)
-    p = np.exp(TreeRows(full).scores(trees))[0]
+    p = np.exp(as_rows(full, trees).log_likelihoods(trees))
     assert p == pytest.approx(pgcc.compile(trees.circuit([f"x{i}" for i in range(n)])).prob(full), rel=1e-9)
     fits = ((row < 0) | (row == full)).all(axis=1)
-    assert np.exp(TreeRows(row).scores(trees))[0, 0] == pytest.approx(p[fits].sum(), rel=1e-9)
     posterior = np.where(fits, p, 0) / p[fits].sum()
-    (both,) = TreeRows(row).pair_counts(np.array([[2.0]]), trees)
-    assert both == pytest.approx(2 * (full.T * posterior) @ full, rel=1e-9, abs=1e-12)
+    found = as_rows(row, trees).expect(trees)
+    assert (found.rows.tolist(), found.log_likelihood) == ([2.0], pytest.approx(2 * np.log(p[fits].sum())))
+    assert found.both[0] == pytest.approx(2 * (full.T * posterior) @ full, rel=1e-9, abs=1e-12)
+
+
+def test_counts_of_pairs_in_batches(monkeypatch):
+    """However rows are put together, counts are the same; and every part of the rows is counted."""
+    X = some_data(500)
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = -1
+    trees = MixtureOfTrees(3, max_iter=3).fit(X).trees_
+    one, *each = (as_rows(rows, trees).expect(trees, 2) for rows in (X, *X[:, None]))
+    monkeypatch.setattr("pgcc.learn.trees.tree_rows._BATCH_SUMS", 100)
+    monkeypatch.setattr("pgcc.learn.trees.tree_rows._ROWS", 100)
+    for other in (sum(each[1:], each[0]), as_rows(X, trees).expect(trees, 2)):
+        np.testing.assert_allclose(other.both, one.both, rtol=1e-12)
+        np.testing.assert_allclose(other.rows, one.rows, rtol=1e-12)
+        assert other.log_likelihood == pytest.approx(one.log_likelihood, rel=1e-12)
 
 
 # -- bad data and bad parameters ----------------------------------------------------------------------------
@@ -365,3 +384,18 @@ def test_threads_are_those_of_the_processors_that_may_be_used():
         assert thread_count(-1) == 1
     finally:
         os.sched_setaffinity(0, before)
+
+
+@pytest.mark.parametrize(
+    ("model", "count"),
+    [
+        (ChowLiu(), 2 * 5 - 1),
+        (MixtureOfTrees(3, max_iter=3), 3 * (2 * 5 - 1) + 2),
+        (StackedEnsemble([ChowLiu()]), 2 * 5 - 1),
+    ],
+)
+def test_information_criteria_count_free_parameters(model, count):
+    X = np.random.default_rng(0).integers(0, 2, (200, 5))
+    log_likelihood = model.fit(X).score_samples(X).sum()
+    assert model.bic(X) == pytest.approx(count * np.log(200) - 2 * log_likelihood)
+    assert model.aic(X) == pytest.approx(2 * count - 2 * log_likelihood)

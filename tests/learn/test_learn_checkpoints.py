@@ -11,7 +11,17 @@ import pytest
 
 import pgcc
 from pgcc.errors import FormatError, PgccError
-from pgcc.learn import DPP, ChowLiu, CircuitMLE, ContinuousMixture, MixtureOfTrees, SimplePGC, StackedEnsemble
+from pgcc.learn import (
+    DPP,
+    ChowLiu,
+    CircuitMLE,
+    ContinuousMixture,
+    EinsumNetwork,
+    HiddenTree,
+    MixtureOfTrees,
+    SimplePGC,
+    StackedEnsemble,
+)
 from pgcc.learn.common.checkpoint import Checkpoint
 from pgcc.learn.common.training import Run
 
@@ -45,6 +55,9 @@ def estimators():
         "determinants": CircuitMLE(pgcc.mixture([0.5, 0.5], kernels), "lbfgs", max_iter=14),
         "MixtureOfTrees": MixtureOfTrees(3, max_iter=22, n_iter_no_change=22),
         "ContinuousMixture": ContinuousMixture("tree", 4, 2, max_iter=12, batch_size=30),
+        "HiddenTree": HiddenTree(2, max_iter=16, n_iter_no_change=16, batch_size=30),
+        "tied": HiddenTree(2, "tied", max_iter=12, batch_size=50),
+        "EinsumNetwork": EinsumNetwork(2, 1, 2, max_iter=16, n_iter_no_change=16, batch_size=30),
         "StackedEnsemble": StackedEnsemble(
             [MixtureOfTrees(2, max_iter=9), SimplePGC(2, 2, max_iter=6), MixtureOfTrees(3, max_iter=9)]
         ),

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import pgcc
-from pgcc.cli import fit
+from pgcc.cli import fit, main
 from pgcc.cli.arguments import parse_arguments
 from pgcc.cli.fit import MODELS, read_data
 from pgcc.errors import PgccError
+from pgcc.learn import ChowLiu
 
 
 def call(path, *words, **said):
@@ -136,3 +137,16 @@ def test_what_cannot_be_written_is_said_before_the_work(table, tmp_path, monkeyp
 
 def test_nothing_is_said(fail):
     assert fail("fit") == "expected DATA (see pgcc fit --help)"
+
+
+def test_a_budget_in_seconds(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("pgcc.learn.ensembles.stacked_ensemble.default_candidates", lambda seed: [ChowLiu()])
+    path, out = tmp_path / "data.csv", tmp_path / "model.npz"
+    path.write_text("a,b\n" + "1,0\n0,1\n1,1\n" * 20)
+    called = ["fit", str(path), "-o", str(out)]
+    assert main([*called, "--model", "stacked-ensemble", "--budget", "20"]) == 0
+    assert pgcc.load(out).variables == ("a", "b")
+    assert main([*called, "--force", "--budget", "1"]) == 2
+    assert "--budget means nothing for simple-pgc" in capsys.readouterr().err
+    assert main([*called, "--force", "--model", "stacked-ensemble", "--budget", "0"]) != 0
+    assert "--budget" in capsys.readouterr().err

@@ -16,7 +16,17 @@ from hypothesis import strategies as st
 
 import pgcc
 from pgcc.errors import EvidenceError, FormatError, PgccError
-from pgcc.learn import DPP, ChowLiu, CircuitMLE, ContinuousMixture, MixtureOfTrees, SimplePGC, StackedEnsemble
+from pgcc.learn import (
+    DPP,
+    ChowLiu,
+    CircuitMLE,
+    ContinuousMixture,
+    EinsumNetwork,
+    HiddenTree,
+    MixtureOfTrees,
+    SimplePGC,
+    StackedEnsemble,
+)
 from pgcc.learn.common.checkpoint import Checkpoint
 from pgcc.learn.common.training import Run
 from pgcc.learn.mixtures.encoding import Grouped
@@ -35,6 +45,8 @@ KINDS = {
     "ChowLiu": ChowLiu,
     "MixtureOfTrees": lambda: MixtureOfTrees(3, max_iter=4),
     "ContinuousMixture": lambda: ContinuousMixture("tree", 4, 1, max_iter=2, batch_size=16),
+    "HiddenTree": lambda: HiddenTree(2, max_iter=10, batch_size=16),
+    "EinsumNetwork": lambda: EinsumNetwork(2, 1, 2, max_iter=2, batch_size=16),
     "StackedEnsemble": lambda: StackedEnsemble([ChowLiu(), SimplePGC(2, 1, max_iter=1)]),
     "em": lambda: CircuitMLE(HMM.relabel(dict(zip(HMM.variables, NAMES, strict=True))), "em", max_iter=3),
     "lbfgs": lambda: CircuitMLE(pgcc.dpp(L=np.eye(N) + 0.1, names=NAMES), "lbfgs", max_iter=3),

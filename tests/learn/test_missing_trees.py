@@ -59,13 +59,18 @@ def by_hand(parents, table, sizes, allowed):
     return np.log(p.sum(axis=0)), flows
 
 
-def everything(trees, possible, table, responsibilities):
-    """The same by the kernels and, where all is known, by matrix products."""
-    features = trees.features(possible, table.dtype)
-    log_table = np.log(table, where=table > 0, out=np.zeros_like(table)).reshape(features.shape[1], -1)
-    logs = features @ log_table
+def everything(parents, sizes, possible, table, responsibilities):
+    """The same by the kernels and, where a variable and its parent are known, one by one."""
+    logs, flows, first = np.zeros((len(possible), table.shape[2]), table.dtype), np.zeros_like(table), np.cumsum(sizes)
+    for row, states in enumerate(possible):
+        found = [np.flatnonzero(part) for part in np.split(states, first[:-1])]
+        for v, u in enumerate(parents):
+            if len(found[v]) == 1 and (u < 0 or len(found[u]) == 1):
+                at = first[v] - sizes[v] + found[v][0], 0 if u < 0 else found[u][0]
+                logs[row] += np.log(table[at])
+                flows[at] += responsibilities[row]
+    trees = MissingTrees(np.array(parents), blocks_of(sizes))
     trees.add_logs(possible, table, logs)
-    flows = (features.T @ responsibilities).reshape(table.shape)
     trees.add_flows(possible, table, responsibilities, flows)
     return logs, flows
 
@@ -80,7 +85,7 @@ def test_all_patterns_against_sums(seed, sizes):
     patterns = np.array(list(itertools.product([False, True], repeat=len(sizes))))
     states = np.where(patterns, -1, rng.integers(sizes, size=patterns.shape))
     responsibilities = rng.random((len(states), COMPONENTS))
-    found, flows = everything(trees, trees.possible(codes_of(states, sizes)), table, responsibilities)
+    found, flows = everything(parents, sizes, trees.possible(codes_of(states, sizes)), table, responsibilities)
     allowed = [[range(k) if x < 0 else [x] for x, k in zip(row, sizes, strict=True)] for row in states.tolist()]
     logs, counts = zip(*(by_hand(parents, table, sizes, one) for one in allowed), strict=True)
     np.testing.assert_allclose(found, np.array(logs), rtol=1e-12, atol=1e-12)
@@ -93,11 +98,11 @@ def test_all_patterns_against_sums(seed, sizes):
 def test_some_states_are_possible(seed, sizes):
     rng = np.random.default_rng(seed)
     parents, table = random_trees(rng, sizes)
-    trees, possible = MissingTrees(parents, blocks_of(sizes)), (rng.random((1, sum(sizes))) < 0.6).astype(np.uint8)
+    possible = (rng.random((1, sum(sizes))) < 0.6).astype(np.uint8)
     first = np.cumsum([0, *sizes[:-1]])
     possible[0, first + rng.integers(sizes)] = 1
     allowed = [np.flatnonzero(part) for part in np.split(possible[0], first[1:])]
-    found, flows = everything(trees, possible, table, np.ones((1, COMPONENTS)))
+    found, flows = everything(parents, sizes, possible, table, np.ones((1, COMPONENTS)))
     logs, expected = by_hand(parents, table, sizes, allowed)
     np.testing.assert_allclose(found[0], logs, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(flows, expected, rtol=1e-12, atol=1e-12)
@@ -115,7 +120,7 @@ def test_small_numbers_stay_in_range(number, rtol, least):
     trees, exact = MissingTrees(parents, Blocks.of([f"x{i}" for i in range(n)])), p.astype(float)
     row = np.ones((2, n), np.int8)
     row[:, 0] = row[1, 1:301] = -1
-    logs, flows = everything(trees, trees.possible(row), table, np.ones((2, components), number))
+    logs, flows = everything(parents, [2] * n, trees.possible(row), table, np.ones((2, components), number))
     root = np.log(np.stack([1 - exact[0, 0], exact[0, 0]]))
     below = np.log(exact[301:]).reshape(300, 3, 2, components).sum(axis=1)
     first = np.logaddexp.reduce(root + np.log(exact[1:301]).sum(axis=0), axis=0) + below[:, 1].sum(axis=0)

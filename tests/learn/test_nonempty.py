@@ -11,6 +11,7 @@ import pytest
 import pgcc
 from pgcc.errors import EvidenceError, PgccError
 from pgcc.learn import ChowLiu, CircuitMLE, ContinuousMixture, MixtureOfTrees, SimplePGC, StackedEnsemble
+from pgcc.learn.regions.hidden_tree import HiddenTree
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.tables.read_rows import read_rows
 
@@ -32,6 +33,7 @@ MODELS = [
     ContinuousMixture("tree", n_components=8, max_iter=3),
     MixtureOfTrees(2, max_iter=3),
     ChowLiu(),
+    HiddenTree(2, max_iter=2),
     SimplePGC(2, 2, max_iter=2),
 ]
 

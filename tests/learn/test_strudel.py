@@ -189,6 +189,19 @@ def test_gaps_are_filled_from_a_tree():
     assert Strudel(1).fit(labels).model_.prob({"x1": "sun", "x2": "dry"}) > 0.3
 
 
+@pytest.mark.parametrize("components", [1, 2])
+def test_weights_of_rows_are_how_often_they_occur(components):
+    X, valid = some_rows(120, 5), some_rows(60, 5, seed=1)
+    often = np.random.default_rng(2).integers(0, 4, len(X))
+    model = Strudel(components, max_iter=8, n_splits=3)
+    weighted = model.fit(X, sample_weight=often, validation=valid).model_.prob(assignments(5))
+    repeated = model.fit(np.repeat(X, often, axis=0), validation=valid).model_.prob(assignments(5))
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-9)
+    gaps = np.where(np.random.default_rng(3).random(X.shape) < 0.1, -1, X)
+    shares = np.random.default_rng(4).random(len(X))
+    assert Strudel(components, n_iter_no_change=50).fit(gaps, sample_weight=shares).score(X) < 0
+
+
 def test_many_rows_are_drawn(monkeypatch):
     monkeypatch.setattr("pgcc.learn.strudel.growth.FEW", 200)
     X = some_rows(500, 10)

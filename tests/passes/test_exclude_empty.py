@@ -17,6 +17,7 @@ from pgcc.learn.common.mixing import mixture_of_trees
 from pgcc.passes.total import in_doubles, total
 from pgcc.testing import brute_force, circuits
 from pgcc.validity.provenance import prove_nonnegative
+from pgcc.validity.standing import BY_KERNELS, LESS_A_CONSTANT
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -130,3 +131,28 @@ def test_samples_are_those_of_what_is_left(given):
     assert drawn.any(axis=1).all()
     assert abs(drawn.mean(axis=0) - weights @ X / weights.sum()).max() < 5 * 0.5 / 3000**0.5
     assert (model.sample(100, given, rng=0, threads=2) == drawn[:100]).all()
+
+
+def test_determinants():
+    """A DPP without the empty set, and without a constant."""
+    process = pgcc.dpp(L=[[2.0, 1.0], [1.0, 0.5 + 1]])
+    assert pgcc.compile(process.exclude_empty()).standing == LESS_A_CONSTANT
+    assert pgcc.compile(process.exclude_empty()).prob("x1=1, x2=1") == pytest.approx(2 / 5.5, rel=1e-9)
+    assert pgcc.compile(pgcc.mixture([0.5, 0.5], [process, pgcc.parse("x1")])).standing == BY_KERNELS
+    drawn = pgcc.compile(process.exclude_empty()).sample(500, rng=0)
+    assert drawn.any(axis=1).all()
+
+
+def test_conditioning_on_more():
+    circuit = mixed(20, 5)[0]
+    model = pgcc.compile(circuit.exclude_empty())
+    given_out = model.condition({"x0": 0, "x1": 0})
+    assert given_out.marginals()["x4"] == pytest.approx(model.marginals({"x0": 0, "x1": 0})["x4"], rel=1e-9)
+    assert given_out.sample(100, rng=0).any(axis=1).all()
+    once = circuit.exclude_empty()
+    again = once.exclude_empty()
+    assert pgcc.compile(again).prob([1] * 5) == pytest.approx(pgcc.compile(once).prob([1] * 5), rel=1e-9)
+    full = pgcc.compile(circuit.complement().exclude_empty().complement())
+    weights = np.array([pgcc.compile(circuit).prob([1] * 5), full.prob([1] * 5)])
+    assert weights[1] < 1e-9 * weights[0]
+    assert full.prob([0] * 5) == pytest.approx(pgcc.compile(circuit).prob([0] * 5) / (1 - weights[0]), rel=1e-9)

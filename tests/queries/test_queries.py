@@ -231,21 +231,45 @@ def test_bad_questions():
     np.testing.assert_allclose(model.conditional({"a": 1}, given=[[-1, 0], [-1, 1]]), [0.5, 1.0])
 
 
+DETERMINISTIC = [
+    "3*a*b + 2*a + 4*b + 1/2",
+    "(0.3*a + 0.7)*(0.1*b*c + 0.9)",
+    "0.3*a + 0.7*(0.5*b + 0.5)*~a",
+    "5*(1/10*weather=sun*a + 2/10*weather=rain + 7/10*weather=snow*~a)*(1e-200*b + 3)",
+    "1e-320*a*b + 1e-310*c",
+]
+
+
+@pytest.mark.parametrize("text", DETERMINISTIC)
+def test_entropies_of_deterministic_circuits(text, monkeypatch):
+    """By one reverse pass, the same as by listing all assignments."""
+    declared = "weather in {sun, rain, snow}\n" if "weather" in text else ""
+    model = pgcc.compile(pgcc.parse(declared + text))
+    some = [{}, {"a": 1}, {"b": 0}, {"b": {0: 0.2, 1: 0.7}}]
+    listed = [model.entropy(evidence) for evidence in some]
+    monkeypatch.setattr("pgcc.queries.information.MOST_LISTED", 0)
+    for evidence, expected in zip(some, listed, strict=True):
+        found = model.entropy(evidence)
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12 if found.exact else 5 * found.standard_error)
+        assert found.exact or expected < 1e-6
+
+
 def test_estimates_are_within_their_standard_errors():
-    """40 independent variables: the entropy is known."""
-    p = np.linspace(0.05, 0.95, 40)
-    circuit = pgcc.product(
-        [
-            pgcc.parse(f"{Fraction(x).limit_denominator(1000)}*v{i} + {1 - Fraction(x).limit_denominator(1000)}")
-            for i, x in enumerate(p)
-        ]
-    )
+    """40 independent variables: the entropy is known. It is estimated if they are written in two ways, mixed."""
+    p = [Fraction(x).limit_denominator(1000) for x in np.linspace(0.05, 0.95, 40)]
+    factors = [pgcc.parse(f"{x}*v{i} + {1 - x}") for i, x in enumerate(p)]
+    (a, b), (c, d) = ((x, 1 - x) for x in p[:2])
+    pair = pgcc.parse(f"{a * c}*v0*v1 + {a * d}*v0 + {b * c}*v1 + {b * d}")
+    circuit = pgcc.mixture(["1/2", "1/2"], [pgcc.product(factors), pgcc.product([pair, *factors[2:]])])
     model = pgcc.compile(circuit)
     found = model.entropy(rng=0)
     q = model.marginals()
     expected = float(-(q * np.log(q) + (1 - q) * np.log1p(-q)).sum())
     assert not found.exact
     assert abs(found - expected) < 5 * found.standard_error < 0.5
+    deterministic = pgcc.compile(pgcc.product(factors)).entropy()
+    assert deterministic.exact
+    assert deterministic == pytest.approx(expected, rel=1e-9)
     other = pgcc.compile(pgcc.product([pgcc.parse(f"(v{i} + 1)/2") for i in range(40)]))
     divergence = model.kl(other, rng=1)
     assert abs(divergence - (40 * math.log(2) - expected)) < 5 * divergence.standard_error

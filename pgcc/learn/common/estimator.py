@@ -29,6 +29,7 @@ from pgcc.trainable.trainable_parameters import TrainableParameters, with_weight
 try:
     from sklearn.base import BaseEstimator, DensityMixin
     from sklearn.exceptions import NotFittedError
+    from threadpoolctl import threadpool_limits  # which scikit-learn installs
 except ImportError as reason:
     raise MissingPackageError("pgcc.learn needs scikit-learn: pip install scikit-learn") from reason
 
@@ -125,7 +126,7 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         seed = seed_of(getattr(self, "random_state", 0), checkpoint)
         data = self._read(X, validation, seed)
         saved_runs = Checkpoint(checkpoint, self._settings(seed), *data.tables, *self._arrays(data))
-        with crew(cluster) as workers:
+        with threadpool_limits(1, "blas"), crew(cluster) as workers:  # else sums depend on the number of threads
             plans = self._plans(data, seed, workers)
             runs = train(plans, saved_runs, workers, getattr(self, "verbose", False), type(self).__name__)
         despite_interrupt(lambda: self._conclude(runs, data))

@@ -112,7 +112,7 @@ def _go_there(part: tuple[Estimator, int, int, Run, int], data: DataSplit) -> tu
     candidate, number, seed, run, until = part
     plan = candidate._plans(candidate._read(data, None, seed), seed, HERE)[number]
     # if the worker is lost, another starts from the same run
-    entrant = Entrant(candidate, number, seed, plan, data, Checkpoint(None, {}), deepcopy(run))
+    entrant = Entrant(candidate, number, seed, 0, plan, data, Checkpoint(None, {}), deepcopy(run))
     entrant.go(until)
     entrant.run.trainer = None
     return entrant.run, entrant.found, entrant.failure, entrant.out
@@ -148,7 +148,7 @@ def _next_leg(
     seconds = threads.count * clock.left - math.fsum(min(one.seconds, clock.left) for one in threads.running)
     shares, need = _shares(begun, worth(entrants, counts)[[entrants.index(one) for one in begun]], seconds, clock.left)
     useful = shares >= np.minimum(least, need)
-    for one, weight in _fresh(idle, entrants, counts):
+    for one, weight in _fresh(idle, entrants, counts, threads):
         part = 1.0 if not useful.any() else _SHARE if weight > _PROMISING else _LITTLE
         if _FIRST * _cost(one, entrants)[0] < part * clock.left:
             return one, _FIRST, clock, False, least * (_NEW_KIND if weight == 1.0 else 1.0)
@@ -160,19 +160,21 @@ def _next_leg(
     return one, one.run.epochs + max(1, int((shares[best] if last else step) / one.epoch_seconds)), clock, last, 0.0
 
 
-def _fresh(idle: Sequence[Entrant], entrants: Sequence[Entrant], counts: np.ndarray) -> list[tuple[Entrant, float]]:
+def _fresh(
+    idle: Sequence[Entrant], entrants: Sequence[Entrant], counts: np.ndarray, threads: Threads
+) -> list[tuple[Entrant, float]]:
     """Those that have not begun, in the order in which they should, with the weight of their kind in the stack so far.
 
     First one of every kind, the cheapest; then those of the kinds that have most weight.
     """
-    kinds: dict[type, float] = {}
+    kinds = {type(one.candidate): 0.0 for one in entrants if one.run.epochs or one in threads.running}
     found = [one for one in entrants if one.found]
     if found:
         weights = stacking_weights(np.array([one.found.logs for one in found if one.found]), counts)
         for one, weight in zip(found, weights.tolist(), strict=True):
-            kinds[type(one.candidate)] = kinds.get(type(one.candidate), 0.0) + weight
+            kinds[type(one.candidate)] += weight
     of_kind = [(one, kinds.get(type(one.candidate), 1.0)) for one in idle if not one.run.epochs]
-    return sorted(of_kind, key=lambda pair: (-pair[1], pair[0].number, *_cost(pair[0], entrants)))
+    return sorted(of_kind, key=lambda pair: (-pair[1], pair[0].rank, *_cost(pair[0], entrants)))
 
 
 def _cost(entrant: Entrant, entrants: Sequence[Entrant]) -> tuple[float, int]:

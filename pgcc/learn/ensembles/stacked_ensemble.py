@@ -242,16 +242,13 @@ class StackedEnsemble(Estimator):
 
 
 def default_candidates(seed: int = 0) -> list[Estimator]:
-    """Two each of continuous mixtures of products and of trees, of hidden trees, and of mixtures of trees; and mixtures
-    of determinantal PGCs with groups of 1, 2 and 5."""
-    kinds: list[Callable[..., Estimator]] = [
-        partial(ContinuousMixture, "product"),
-        partial(ContinuousMixture, "tree"),
-        HiddenTree,
-    ]
-    several = [kind(random_state=seed + i) for kind in (*kinds, partial(MixtureOfTrees, 20)) for i in range(2)]
+    """Continuous mixtures of products and of trees, hidden trees, mixtures of trees, and mixtures of determinantal PGCs
+    with groups of 1, 2 and 5: some of every kind, because parts that differ make different mistakes."""
+    tied = [ContinuousMixture(kind, latent_dim=latent) for latent in (8, 16) for kind in ("product", "tree")]
+    hidden = [HiddenTree(states) for states in (32, 32, 64)]
     sizes = [(1, 7), (2, 4), (2, 10), (5, 2), (5, 10)]
-    return [*several, *(SimplePGC(K, C, random_state=seed + i) for i, (K, C) in enumerate(sizes))]
+    others = [MixtureOfTrees(20), MixtureOfTrees(20), *(SimplePGC(K, C) for K, C in sizes)]
+    return [one.set_params(random_state=seed + i) for i, one in enumerate([*tied, *hidden, *others])]
 
 
 def _copies(candidates: Sequence[Estimator] | None, seed: int) -> list[Estimator]:

@@ -18,7 +18,7 @@ import numpy as np
 from pgcc.kernels.policy import bare_kernel, kernel
 
 WIDTH = 256  # components at a time: messages stay in the cache
-UNTOUCHED = 1.0  # the bound of a variable below which nothing is known: its β is 1
+UNTOUCHED = 1.0  # the bound of a variable whose β is still 1
 
 
 class Structure(NamedTuple):
@@ -123,13 +123,10 @@ def upward(tree, possible, table, begin, scale, work):
     work.steps[:] = 0
     for v in range(len(state)):
         bound[v] = UNTOUCHED
-        if state[v] < 0:
-            for t in range(tree.first[v], tree.first[v + 1]):
-                if not possible[t]:
-                    bound[v] = 0.0
-            if bound[v] == 0.0:
-                for t in range(tree.first[v], tree.first[v + 1]):
-                    beta[t] = possible[t]
+        for t in range(tree.first[v], tree.first[v + 1] if state[v] < 0 else tree.first[v]):
+            beta[t] = possible[t]
+            if not possible[t]:
+                bound[v] = 0.0
     for at in range(len(state) - 1, -1, -1):
         v = tree.order[at]
         u, is_known = tree.parents[v], state[v] >= 0
@@ -143,7 +140,6 @@ def upward(tree, possible, table, begin, scale, work):
         for t in range(state[v] if is_known else tree.first[v], state[v] + 1 if is_known else tree.first[v + 1]):
             for s in range(s0, s1):
                 low = min(low, scale.least[t, s])
-        is_new = limit == UNTOUCHED
         limit = min(limit, 0.0)
         if not is_known:
             if limit + low + bound[v] < -scale.depth:
@@ -157,12 +153,8 @@ def upward(tree, possible, table, begin, scale, work):
                 factor = table[state[v], s, begin : begin + width]
             else:
                 expect_below(tree, table, v, s, begin, beta, message)
-            if is_new:
-                for c in range(width):
-                    row[c] = factor[c]
-            else:
-                for c in range(width):
-                    row[c] *= factor[c]
+            for c in range(width):
+                row[c] *= factor[c]
         if of_island:
             bound[u] = limit + low
         else:
@@ -181,8 +173,6 @@ def downward(tree, table, begin, responsibilities, work, flows):
             continue
         if not is_known:
             belief[tree.first[v] : tree.first[v + 1]] = 0
-            if work.bound[v] == UNTOUCHED:
-                beta[tree.first[v] : tree.first[v + 1]] = 1
         for s in range(s0, s1):
             weight = responsibilities
             if of_island:

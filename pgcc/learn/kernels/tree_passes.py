@@ -1,179 +1,249 @@
 """Mixtures of trees: the likelihood of rows, and expected counts of pairs of variables, for EM.
 
-A complete row is the list of its variables that are 1; all lists are stored like sparse rows (CSR): offsets `start`
-and entries `ones`. A row with missing entries is an array of codes, and belief propagation passes messages up and down
-the trees. `order` has parents before children, and `probs` are Pr(x = 1 | state of the parent).
-
 A variable has one column, which is 0 or 1, or several, of which exactly one is 1: `size` columns from `home` on.
-`above` is the first column of the parent, or −1.
+`above` is the first column of the parent, or −1. A row is the list of its columns that are 1 or show a missing
+variable, stored like sparse rows (CSR). The log-likelihood of a complete row is linear in its columns and in the pairs
+of a column and one of the parent.
+
+The missing variables of a row form *islands*, connected by edges of the tree. Given all else, islands are independent,
+and the sum over the states of one is found by belief propagation on it alone: with the terms that come from other
+columns, each missing column has a log-odds δ, and log(1 + e^δ) (log Σ e^δ over the columns of a variable that has
+several) changes the constant, or the log-odds of a missing parent. Where nothing but the parent is near, that is known
+in advance. The last axis of all arrays is the component.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from pgcc.kernels.exp_log import log
-from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
+from pgcc.kernels.exp_log import exp, log
+from pgcc.kernels.policy import inlined_kernel, kernel
+from pgcc.learn.kernels.mixtures import compute_responsibilities
 
 
-@kernel
-def pair_counts(start, ones, responsibilities, first, last, both):
-    """Add the responsibility of every row to both[c, i, j], for all i and j that are both 1 in it, for components c."""
-    for c in range(first, last):
-        mine = both[c]
-        for r in range(len(start) - 1):
-            share = responsibilities[c, r]
-            for a in range(start[r], start[r + 1]):
-                for b in range(a, start[r + 1]):
-                    mine[ones[a], ones[b]] += share
-        for i in range(len(mine)):
-            for j in range(i):
-                mine[i, j] = mine[j, i]
+class Table(NamedTuple):
+    """Rows of data."""
+
+    codes: np.ndarray  # rows × columns: 1, 0, −1
+    start: np.ndarray  # the columns of row r that are 1 or show a missing variable are entries[start[r]:start[r + 1]]
+    entries: np.ndarray
 
 
-@kernel
-def tree_scores(start, ones, size, above, linear, pairwise, first, last, is_one, scores):
-    """The log-linear form of log(weight · Pr(row)) for complete rows, for components first … last − 1.
+class Forms(NamedTuple):
+    """Trees in log-linear form, by column (`home` and `size` are the same in all components).
 
-    It is a constant, the last entry of `linear`, + Σ linear (over the columns that are 1) + Σ pairwise (over those that
-    have a column of the parent that is 1 too). `is_one` is scratch memory, all zeros before and after the call.
+    A *case* is 0 if no column of the parent is 1 (or there is no parent), s + 1 if column s of it is.
     """
-    several = pairwise.shape[2] > 1
-    for c in range(first, last):
-        for r in range(len(start) - 1):
-            for a in range(start[r], start[r + 1]):
-                is_one[ones[a]] = 1.0
-            total = linear[c, len(size)]
-            for a in range(start[r], start[r + 1]):
-                i = ones[a]
-                total += linear[c, i]
-                u = above[c, i]
-                if u >= 0:
-                    total += pairwise[c, i, 0] * is_one[u]
-                    if several:
-                        for s in range(1, size[u]):
-                            total += pairwise[c, i, s] * is_one[u + s]
-            for a in range(start[r], start[r + 1]):
-                is_one[ones[a]] = 0.0
-            scores[c, r] = total
+
+    home: np.ndarray
+    size: np.ndarray
+    above: np.ndarray
+    linear: np.ndarray  # the last entry is the constant
+    pairwise: np.ndarray  # columns × columns of the parent; 0 if there is no such column
+    normal: np.ndarray  # columns × cases: the log of the sum over the states of a variable if no column below it is 1
+    chance: np.ndarray  # columns × cases: Pr(the column is 1) then
 
 
-@bare_kernel
-def upward_pass(codes, home, size, order, above, probs, likelihood, posterior):
-    """log Pr(observed entries of a row); fills posterior[i, v] = Pr(x_i = 1 | parent = v, observed entries)."""
-    if probs.shape[1] > 2:
-        return upward_pass_of_states(codes, home, size, order, above, probs, likelihood, posterior)
-    found = 0.0
-    for i in range(len(order)):
-        likelihood[i, 0] = 0.0 if codes[i] == 1 else 1.0
-        likelihood[i, 1] = 0.0 if codes[i] == 0 else 1.0
-    for at in range(len(order) - 1, -1, -1):
-        i = order[at]
-        low, high = likelihood[i, 0], likelihood[i, 1]
-        scale = max(low, high)
-        if scale == 0.0:
-            return -np.inf
-        found += log(scale)
-        low, high = low / scale, high / scale
-        for v in range(2):
-            message = (1.0 - probs[i, v]) * low + probs[i, v] * high
-            posterior[i, v] = probs[i, v] * high / message if message > 0.0 else 0.0
-            if above[i] >= 0:
-                likelihood[above[i], v] *= message
-            elif v == 0:
-                found += log(message)
-    return found
+class Work(NamedTuple):
+    """What is known of one row, by column. `delta` and `pending` are all zeros between rows."""
+
+    delta: np.ndarray  # what other columns add to the log-odds of a missing column
+    pending: np.ndarray  # the number of missing children from which no message has come
+    case: np.ndarray  # of a missing variable; −1 if the parent is missing, too
+    chance: np.ndarray  # columns × cases: Pr(column = 1 | the case, what is known of its descendants)
+    order: np.ndarray  # the missing variables whose `value` is still open, children first
+    found: np.ndarray  # how many these are
+    value: np.ndarray  # Pr(column = 1 | the row)
+    scores: np.ndarray  # log(weight · Pr(row)), and then responsibilities
+    island: np.ndarray  # of a missing variable: its root (of one component, and so are covariances)
+    covariance: np.ndarray  # of the missing columns of an island
 
 
-@separate_kernel
-def upward_pass_of_states(codes, home, size, order, above, probs, likelihood, posterior):
-    """The same if some variables have several columns."""
-    found = 0.0
-    for i in range(len(order)):
-        if size[i] == 1:
-            likelihood[i, 0] = 0.0 if codes[i] == 1 else 1.0
-            likelihood[i, 1] = 0.0 if codes[i] == 0 else 1.0
+@inlined_kernel
+def find_case(row, above, size):
+    """The case of a variable, by the codes of its parent; −1 if that is missing."""
+    if above < 0:
+        return 0
+    case = int(row[above])
+    for s in range(1, size[above]):
+        if row[above + s] != 0 and case >= 0:
+            case = -1 if row[above + s] < 0 else s + 1
+    return case
+
+
+@inlined_kernel
+def sum_states(row, v, case, c, forms, work):
+    """The log of the sum over the states of a missing variable, given the case of its parent; fills `chance`."""
+    columns, chance = range(v, v + forms.size[v]), work.chance
+    top = 0.0 if forms.size[v] == 1 else -np.inf
+    for i in columns:
+        odds = forms.linear[i, c] + work.delta[i, c] if row[i] < 0 else -np.inf
+        chance[i, case, c] = odds + forms.pairwise[i, case - 1, c] if case > 0 else odds
+        top = max(top, chance[i, case, c])
+    total = exp(-top) if forms.size[v] == 1 else 0.0
+    for i in columns:
+        chance[i, case, c] = exp(chance[i, case, c] - top)
+        total += chance[i, case, c]
+    for i in columns:
+        chance[i, case, c] /= total
+    return top + log(total)
+
+
+@inlined_kernel
+def sum_out(row, v, c, forms, work):
+    """Sum out a missing variable: returns what that adds to the constant, and adds the rest to a missing parent."""
+    u, columns, case, constant, is_far = forms.above[v, c], range(v, v + forms.size[v]), work.case[v, c], 0.0, True
+    for i in columns:
+        is_far &= work.delta[i, c] == 0.0 and row[i] < 0
+    first, last = case, case + 1
+    if case < 0:
+        first, last = 0 if forms.size[u] == 1 else 1, forms.size[u] + 1
+    for k in range(first, last):
+        total = forms.normal[v, k, c] if is_far else sum_states(row, v, k, c, forms, work)
+        for i in columns if is_far else range(0):
+            work.chance[i, k, c] = forms.chance[i, k, c]
+        if case >= 0 or k == 0:
+            constant = total
         else:
-            likelihood[home[i], i - home[i]] = 0.0 if codes[i] == 0 else 1.0
-    for at in range(len(order) - 1, -1, -1):
-        i = order[at]
-        if home[i] != i:
-            continue
-        states, scale = max(2, size[i]), 0.0
-        for s in range(states):
-            scale = max(scale, likelihood[i, s])
-        if scale == 0.0:
-            return -np.inf
-        found += log(scale)
-        for v in range(2 if above[i] < 0 else max(2, size[above[i]])):
-            message = (1.0 - probs[i, v]) * likelihood[i, 0] / scale if size[i] == 1 else 0.0
-            for s in range(size[i]):
-                posterior[i + s, v] = probs[i + s, v] * likelihood[i, s + states - size[i]] / scale
-                message += posterior[i + s, v]
-            for s in range(size[i]):
-                posterior[i + s, v] = posterior[i + s, v] / message if message > 0.0 else 0.0
-            if above[i] >= 0:
-                likelihood[above[i], v] *= message
-            elif v == 0:
-                found += log(message)
-    return found
+            work.delta[u + k - 1, c] += total - constant
+    return constant
 
 
-@kernel
-def scores_with_missing(codes, home, size, order, above, probs, log_weights, first, last, scores):
-    """log(weight · Pr(observed entries)) of every row, for components first … last − 1."""
-    likelihood, posterior = np.empty(probs.shape[1:]), np.empty(probs.shape[1:])
-    for c in range(first, last):
-        for r in range(len(codes)):
-            scores[c, r] = log_weights[c] + upward_pass(
-                codes[r], home, size, order[c], above[c], probs[c], likelihood, posterior
-            )
-
-
-@kernel
-def pair_counts_with_missing(codes, home, size, order, above, probs, responsibilities, first, last, both):
-    """Add responsibility · Pr(x_i = 1, x_j = 1 | observed entries) to both[c, i, j], for all rows and pairs.
-
-    The downward pass: if v is the parent of j, Pr(x_i, x_j) = Σ_v Pr(x_i, v) · Pr(x_j | v).
-    """
-    n = codes.shape[1]
-    likelihood, posterior, joint = np.empty(probs.shape[1:]), np.empty(probs.shape[1:]), np.empty((n, n))
-    for c in range(first, last):
-        joint[:] = 0.0  # columns of one variable are never both 1
-        for r in range(len(codes)):
-            share = responsibilities[c, r]
-            if (
-                share == 0.0
-                or upward_pass(codes[r], home, size, order[c], above[c], probs[c], likelihood, posterior) == -np.inf
-            ):
+@inlined_kernel
+def upward(table, r, forms, work):
+    """Fill `scores` with log(weight · Pr(what is known of a row))."""
+    row, delta, pending, scores = table.codes[r], work.delta, work.pending, work.scores
+    components, several = len(scores), forms.pairwise.shape[1] > 1
+    for c in range(components):
+        scores[c, 0] = forms.linear[len(row), c]
+    for a in range(table.start[r], table.start[r + 1]):
+        i = table.entries[a]
+        for c in range(components if row[i] == 1 else 0):
+            u, total = max(forms.above[i, c], 0), forms.linear[i, c]
+            for s in range(forms.size[u] if several else 1):
+                if row[u + s] < 0:
+                    delta[u + s, c] += forms.pairwise[i, s, c]
+                else:
+                    total += row[u + s] * forms.pairwise[i, s, c]
+            scores[c, 0] += total
+    for a in range(table.start[r], table.start[r + 1]):
+        v = table.entries[a]
+        for c in range(components if forms.home[v] == v and row[v] != 1 else 0):
+            work.case[v, c] = find_case(row, forms.above[v, c], forms.size)
+            if work.case[v, c] < 0:
+                pending[forms.above[v, c], c] += 1
+    work.found[:] = 0
+    for a in range(table.start[r], table.start[r + 1]):
+        v = table.entries[a]
+        for c in range(components if forms.home[v] == v and row[v] != 1 else 0):
+            w, case = v, work.case[v, c]
+            if forms.size[v] == 1 and case >= 0 and pending[v, c] == 0 and delta[v, c] == 0.0:
+                scores[c, 0] += forms.normal[v, case, c]
+                work.value[v, c] = forms.chance[v, case, c]
                 continue
-            for at in range(n):
-                j = order[c, at]
-                v, low, high = above[c, j], posterior[j, 0], posterior[j, 1]
-                if v < 0:
-                    joint[j, j] = low
-                    continue
-                if size[v] > 1:
-                    add_up_states(order[c, : at - (j - home[j])], j, v, size[v], posterior, joint)
-                    continue
-                joint[j, j] = joint[v, v] * high + (1.0 - joint[v, v]) * low
-                for earlier in range(at - (j - home[j])):
-                    i = order[c, earlier]
-                    joint[i, j] = joint[i, v] * high + (joint[i, i] - joint[i, v]) * low
-                    joint[j, i] = joint[i, j]
-            for i in range(n):
-                for j in range(n):
-                    both[c, i, j] += share * joint[i, j]
+            while pending[w, c] == 0:  # from a leaf of an island up
+                scores[c, 0] += sum_out(row, w, c, forms, work)
+                work.order[work.found[c], c] = w
+                work.found[c] += 1
+                pending[w, c] = -1
+                if work.case[w, c] < 0:
+                    w = forms.above[w, c]
+                    pending[w, c] -= 1
+    for c in range(components):
+        for at in range(work.found[c]):
+            v = work.order[at, c]
+            pending[v, c] = 0
+            delta[v : v + forms.size[v], c] = 0.0
 
 
-@separate_kernel
-def add_up_states(earlier, j, v, states, posterior, joint):
-    """Pr(x_i, x_j) for all earlier columns, if the parent of j has columns for all its states."""
-    joint[j, j] = 0.0
-    for t in range(states):
-        joint[j, j] += joint[v + t, v + t] * posterior[j, t]
-    for i in earlier:
-        joint[i, j] = 0.0
-        for t in range(states):
-            joint[i, j] += joint[i, v + t] * posterior[j, t]
-        joint[j, i] = joint[i, j]
+@inlined_kernel
+def downward(forms, work, both):
+    """Find the values that are open; add responsibility · the covariances of columns of islands to `both`."""
+    value, cov, island = work.value, work.covariance, work.island
+    for c in range(len(work.found)):
+        for at in range(work.found[c] - 1, -1, -1):
+            v, case = work.order[at, c], work.case[work.order[at, c], c]
+            u = forms.above[v, c]
+            island[v] = v if case >= 0 else island[u]
+            for j in range(v, v + forms.size[v]):
+                if case >= 0:
+                    value[j, c] = work.chance[j, case, c]
+                else:
+                    none = work.chance[j, 0, c] if forms.size[u] == 1 else 0.0
+                    value[j, c] = none
+                    for t in range(forms.size[u]):
+                        value[j, c] += value[u + t, c] * (work.chance[j, t + 1, c] - none)
+                    for before in range(at + 1, work.found[c]):
+                        w = work.order[before, c]
+                        for i in range(w, w + forms.size[w] if island[w] == island[v] else w):
+                            cov[i, j] = 0.0
+                            for t in range(forms.size[u]):
+                                cov[i, j] += cov[i, u + t] * (work.chance[j, t + 1, c] - none)
+                            cov[j, i] = cov[i, j]
+                            both[i, j, c] += work.scores[c, 0] * cov[i, j]
+                cov[j, j] = value[j, c] - value[j, c] * value[j, c]
+                for i in range(v, j):  # never both are 1
+                    cov[i, j] = -value[i, c] * value[j, c]
+                    cov[j, i] = cov[i, j]
+                    both[i, j, c] += work.scores[c, 0] * cov[i, j]
+
+
+@inlined_kernel
+def add_products(table, first, at, values, shares, both):
+    """Add share · value[i] · value[j] for all pairs of entries of some rows, of which `at` has the first ones.
+
+    That goes column by column: if there are too many counts for the cache, those of pairs with one column stay in it.
+    (An E-step of 1,500 rows × 1,000 variables, 10 components: 250 ms row by row, 110 ms by 256 rows.)
+    """
+    begin, i = table.start[first], 0
+    while i < len(both):
+        following = len(both)
+        for r in range(len(at)):
+            a, end = at[r], table.start[first + r + 1]
+            if a < end and table.entries[a] == i:
+                part = values[a - begin]
+                for c in range(len(part)):
+                    part[c] *= shares[r, c]
+                    both[i, i, c] += part[c]
+                for b in range(a + 1, end):
+                    to, value = both[i, table.entries[b]], values[b - begin]
+                    for c in range(len(part)):
+                        to[c] += part[c] * value[c]
+                a += 1
+                at[r] = a
+            if a < end:
+                following = min(following, table.entries[a])
+        i = following
+
+
+@kernel
+def expect(table, forms, counts, given, first, last, step, work, logs, rows, both):
+    """log Pr(row) of the rows first … last − 1; adds the expected counts to `rows` and `both`, unless that is empty.
+
+    Each row adds responsibility · Pr(x_i = 1, x_j = 1 | what is known of it) to both[i, j] or both[j, i]: the product
+    of the two probabilities, and the covariance if both are in one island. Responsibilities may be `given`.
+    """
+    n, components = forms.above.shape
+    once, at = np.ones(1), np.empty(step, np.int64)
+    values, shares = np.empty((step * n, components)), np.empty((step, components))
+    for begin in range(first, last, step):
+        end = min(begin + step, last)
+        for r in range(begin, end):
+            upward(table, r, forms, work)
+            logs[r] = compute_responsibilities(once, work.scores, work.scores)
+            if len(both) == 0:
+                continue
+            at[r - begin] = table.start[r]
+            for c in range(components):
+                work.scores[c, 0] = counts[r] * (given[c, r] if given.shape[1] > 0 else work.scores[c, 0])
+                rows[c] += work.scores[c, 0]
+                shares[r - begin, c] = work.scores[c, 0]
+            downward(forms, work, both)
+            for a in range(table.start[r], table.start[r + 1]):
+                i, value = table.entries[a], values[a - table.start[begin]]
+                for c in range(components):
+                    value[c] = 1.0 if table.codes[r, i] == 1 else work.value[i, c]
+        if len(both) > 0:
+            add_products(table, begin, at[: end - begin], values, shares, both)

@@ -14,9 +14,11 @@ from pgcc.learn.tables.packed_rows import Rows
 
 # The largest number of rows to compute at once, and the largest number of values.
 _ROWS, _VALUES = 1024, 1 << 24
-# The precision of training. (Float64 takes 1.3 to 1.9 times as long and learns nothing better.)
+# The precision of mini-batches and of validation. (Float64 takes 1.3 to 1.9 times as long and learns nothing better.)
 PRECISION = np.float32
-_POWER, _STEP = 0.6, 0.0
+# EM in mini-batches: for so many epochs; step t replaces the share t^−power of the expected counts, and never less than
+# the last number. (From eight epochs on, all rows together are better: −12.54 → −12.52 on plants.)
+_MINI_EPOCHS, _POWER, _LEAST_STEP = 8, 0.6, 0.02
 
 
 class LayerLikelihood:
@@ -50,25 +52,31 @@ class LayerLikelihood:
         if np.isfinite(logs).all():
             return float(weights @ logs), self.layers.flows(numbers, batch, values, weights)
         if numbers.dtype == np.float64:
-            raise PgccError("training diverged, or a row of the data has probability 0: try a lower `learning_rate`")
-        return self._expected(
-            numbers.astype(float), codes, weights
-        )  # a product was below the range of single precision
-
-    def mean(self, numbers: np.ndarray, rows: Rows) -> float:
-        """The mean log-likelihood of rows."""
-        total = 0.0
-        for block in rows.blocks():
-            for first in range(0, len(block.packed), self._piece):
-                part = slice(first, first + self._piece)
-                logs = self.layers.forward(numbers, self.layers.encode(block.codes[part]))[1]
-                total += float(block.counts[part] @ logs)
-        return total / rows.total
+            raise PgccError("training diverged: try a lower `learning_rate`", argument="learning_rate")
+        return self._expected(numbers.astype(float), codes, weights)  # single precision is not enough for these rows
 
     def all_rows(self, numbers: np.ndarray) -> tuple[float, np.ndarray]:
-        """The sum of log-likelihoods and the expected counts of the training data."""
-        parts = [self.expected(numbers, block.codes, block.counts) for block in self.data.rows.blocks()]
-        return sum(value for value, _ in parts), np.sum([counts for _, counts in parts], axis=0)
+        """`expected` of the training data."""
+        total, counts = 0.0, np.zeros(len(numbers))
+        for block in self.data.rows.blocks():
+            value, flows = self.expected(numbers, block.codes, block.counts)
+            total, counts = total + value, counts + flows
+        return total, counts
+
+    def logs(self, numbers: np.ndarray, rows: Rows) -> np.ndarray:
+        """The log-likelihood of every distinct row (of `Rows.packed`)."""
+        pieces = (
+            codes[first : first + self._piece]
+            for codes in (block.codes for block in rows.blocks())
+            for first in range(0, len(codes), self._piece)
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.concatenate([self.layers.forward(numbers, self.layers.encode(piece))[1] for piece in pieces])
+
+    def validate(self, numbers: np.ndarray) -> float:
+        """The mean log-likelihood of the validation data."""
+        held_out = self.data.held_out
+        return float(held_out.counts @ self.logs(numbers.astype(PRECISION), held_out)) / held_out.total
 
     def drawn(self, rng: np.random.Generator) -> Iterator[np.ndarray]:
         """Mini-batches of the training data, in random order."""
@@ -76,53 +84,54 @@ class LayerLikelihood:
 
 
 class LayerEM:
-    """EM for tables: mini-batches with smaller and smaller steps first, and all rows after that.
+    """EM for tables: mini-batches first, whose steps become smaller (Cappé and Moulines 2009), and then all rows.
 
     Parameters
     ----------
     likelihood : LayerLikelihood
     start : array
-        Counts from which the first tables are made.
-    pseudo : float
-        The number of rows that is added to every column of a table, evenly.
-    epochs : int
-        The number of epochs with mini-batches.
+        The counts of which the first tables are made.
+    smoothing : float
+        The number of rows that are added to every column of a table, evenly.
     seed : int
     state : State or None
     """
 
     def __init__(
-        self, likelihood: LayerLikelihood, start: np.ndarray, pseudo: float, epochs: int, seed: int, state: State | None
+        self,
+        likelihood: LayerLikelihood,
+        start: np.ndarray,
+        smoothing: float,
+        seed: int,
+        state: State | None,
     ):
-        self._likelihood, self._pseudo, self._epochs, self._seed = likelihood, pseudo, epochs, seed
+        self._likelihood, self._smoothing, self._seed = likelihood, smoothing, seed
         given = {"counts": start, "epoch": np.array(0)} if state is None else state
         self._counts, self._epoch = given["counts"], int(given["epoch"])
 
     @property
     def numbers(self) -> np.ndarray:
         """The tables."""
-        return self._likelihood.layers.normalized(self._counts, self._pseudo)
+        return self._likelihood.layers.normalized(self._counts, self._smoothing)
 
     def advance(self) -> float:
-        """An epoch; returns the mean log-likelihood of the training data, of tables before each step."""
+        """An epoch; returns the mean log-likelihood of the training data, under the tables before each step."""
         likelihood, epoch = self._likelihood, self._epoch
         self._epoch += 1
-        if epoch >= self._epochs:
+        if epoch >= _MINI_EPOCHS:
             total, self._counts = likelihood.all_rows(self.numbers)
             return total / likelihood.rows
-        total, steps = 0.0, -(-likelihood.rows // likelihood.batch)
-        for i, drawn in enumerate(likelihood.drawn(np.random.default_rng([self._seed, epoch]))):
-            value, counts = likelihood.expected(
-                self.numbers.astype(PRECISION), likelihood.data.rows.codes(drawn), np.ones(len(drawn))
-            )
-            step = max((epoch * steps + i + 2) ** -_POWER, _STEP)
+        total, steps = 0.0, 2 + epoch * -(-likelihood.rows // likelihood.batch)
+        for t, drawn in enumerate(likelihood.drawn(np.random.default_rng([self._seed, epoch])), start=steps):
+            codes, step = likelihood.data.rows.codes(drawn), max(t**-_POWER, _LEAST_STEP)
+            value, counts = likelihood.expected(self.numbers.astype(PRECISION), codes, np.ones(len(drawn)))
             self._counts = (1 - step) * self._counts + step * likelihood.rows / len(drawn) * counts
             total += value
         return total / likelihood.rows
 
     def validate(self) -> float:
         """The mean log-likelihood of the validation data."""
-        return self._likelihood.mean(self.numbers, self._likelihood.data.held_out)
+        return self._likelihood.validate(self.numbers)
 
     def learned(self) -> State:
         """The expected counts of which the tables are made."""
@@ -134,5 +143,5 @@ class LayerEM:
 
     @staticmethod
     def shapes(layers: Layers) -> tuple[Shapes, Shapes]:
-        """The arrays of `learned` and `state`."""
+        """The arrays of `learned` and of `state`."""
         return {"counts": (float, layers.size)}, {"counts": (float, layers.size), "epoch": (int,)}

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -31,6 +30,10 @@ from pgcc.ir.node import var
 
 # Patterns of a region are listed if there are at most so many. The elements of a product before it is rescaled.
 _MOST, _AT_ONCE = 64, 4
+# The possible states of a binary variable that is 0, 1, or missing.
+_BINARY = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+# No number is less, so that no row is impossible; in circuits, it is 0.
+_TINY = np.finfo(np.float32).tiny
 
 
 class Kind(enum.IntEnum):
@@ -54,26 +57,25 @@ class Region(NamedTuple):
     at: int = -1
 
 
-@dataclass(frozen=True)
-class Patterns:
+class Patterns(NamedTuple):
     """The different rows that a region sees in a batch.
 
     Attributes
     ----------
     number : array or None
         The pattern of every row; None if every row is a pattern of its own.
-    count : int
+    length : int
         How many there are.
     below : list
         For each region below, its pattern in each of these patterns; None if they are the same.
-    possible : array, optional
+    possible : array
         Of an indicator: patterns × states.
     """
 
     number: np.ndarray | None
-    count: int
+    length: int
     below: tuple[np.ndarray | None, ...] = ()
-    possible: np.ndarray | None = None
+    possible: np.ndarray = _BINARY
 
 
 Batch = list[Patterns]
@@ -140,51 +142,53 @@ class Layers:
 
     def tables(self, numbers: np.ndarray) -> list[np.ndarray]:
         """The table of every sum, as views of the vector of all numbers."""
-        ends = np.cumsum([a * b for a, b in self.shapes])[:-1]
-        return [part.reshape(shape) for part, shape in zip(np.split(numbers, ends), self.shapes, strict=True)]
+        views, first = list[np.ndarray](), 0
+        for shape in self.shapes:
+            views.append(numbers[first : first + shape[0] * shape[1]].reshape(shape))
+            first += views[-1].size
+        return views
 
-    def normalized(self, counts: np.ndarray, pseudo: float = 0.0) -> np.ndarray:
+    def normalized(self, counts: np.ndarray, smoothing: float = 0.0) -> np.ndarray:
         """The M-step: the numbers for which expected counts are most likely; columns of tables add up to 1.
 
-        So many pseudo-counts are spread over each column. No number becomes 0: all rows stay possible.
+        So many rows are added to each column, evenly.
         """
         numbers = counts.copy()
-        least = np.finfo(counts.dtype).tiny
         for table in self.tables(numbers):
-            table += counts.dtype.type(pseudo / len(table))
-            np.maximum(table, least, out=table)
+            table += counts.dtype.type(smoothing / len(table))
+            np.maximum(table, _TINY, out=table)
             table /= table.sum(axis=0)
-            np.maximum(table, least, out=table)
+            np.maximum(table, _TINY, out=table)
         return numbers
 
     # -- rows ---------------------------------------------------------------------------------------------------
 
     def encode(self, codes: np.ndarray) -> Batch:
         """The patterns of all regions in some rows."""
-        codes, batch = self.blocks.closed(codes), Batch()
+        columns, batch = np.ascontiguousarray(self.blocks.closed(codes).T, np.intp), Batch()
         for region in self.regions:
             match region.kind:
                 case Kind.INDICATOR:
-                    batch.append(self._states(codes, region))
+                    batch.append(self._states(columns, region))
                 case Kind.SUM:
                     batch.append(batch[region.below[0]])
                 case _:
                     batch.append(_joint([batch[i] for i in region.below], len(codes)))
         return batch
 
-    def _states(self, codes: np.ndarray, region: Region) -> Patterns:
+    def _states(self, columns: np.ndarray, region: Region) -> Patterns:
         """Which states of a variable are possible: a single one, all of them, or (rarely) some."""
         first, k = self.blocks.first[region.at], region.width
         if self.blocks.size[first] == 1:
-            return Patterns(codes[:, first].astype(np.intp) % 3, 3, (), np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
-        possible = codes[:, first : first + k] != 0
-        if not possible.any(axis=1).all():
+            return Patterns(columns[first] % 3, 3)
+        possible = columns[first : first + k] != 0
+        if not possible.any(axis=0).all():
             raise PgccError(f"a row of the data has two states of one variable (columns {first + 1} to {first + k})")
-        if np.isin(possible.sum(axis=1), (1, k)).all():
-            number = np.where(possible.all(axis=1), k, possible.argmax(axis=1))
+        if np.isin(possible.sum(axis=0), (1, k)).all():
+            number = np.where(possible.all(axis=0), k, possible.argmax(axis=0))
             return Patterns(number, k + 1, (), np.vstack([np.eye(k), np.ones(k)]))
-        some, number = np.unique(possible, axis=0, return_inverse=True)
-        return Patterns(number.reshape(-1), len(some), (), some.astype(float))
+        some, number = np.unique(possible, axis=1, return_inverse=True)
+        return Patterns(number.reshape(-1), some.shape[1], (), some.T.astype(float))
 
     def forward(self, numbers: np.ndarray, batch: Batch) -> tuple[Values, np.ndarray]:
         """The values of all regions (patterns × states), and log p(row) of every row."""
@@ -192,7 +196,7 @@ class Layers:
         for region, patterns in zip(self.regions, batch, strict=True):
             match region.kind:
                 case Kind.INDICATOR:
-                    value, log = np.asarray(patterns.possible, numbers.dtype), np.zeros(patterns.count)
+                    value, log = np.asarray(patterns.possible, numbers.dtype), np.zeros(patterns.length)
                 case Kind.SUM:
                     value, log = values[region.below[0]] @ tables[region.at], logs[region.below[0]]
                 case Kind.PRODUCT | Kind.OUTER:
@@ -211,7 +215,7 @@ class Layers:
         tables, used = self.tables(numbers), self.tables(counts)
         weights = row_weights.astype(numbers.dtype)[:, None]
         flows: list[np.ndarray | None] = [None] * len(self.regions)
-        flows[-1] = _gathered(weights, batch[-1].number, batch[-1].count)
+        flows[-1] = _gathered(weights, batch[-1].number, batch[-1].length)
         for i in range(len(self.regions) - 1, -1, -1):
             region, patterns, flow = self.regions[i], batch[i], flows[i]
             flows[i] = None
@@ -226,7 +230,7 @@ class Layers:
                 continue
             parts = [flow] * len(region.below) if region.kind is Kind.PRODUCT else self._marginals(region, flow)
             for below, number, part in zip(region.below, patterns.below, parts, strict=True):
-                _give(flows, below, _gathered(part, number, batch[below].count))
+                _give(flows, below, _gathered(part, number, batch[below].length))
         return counts
 
     def _marginals(self, region: Region, flow: np.ndarray) -> list[np.ndarray]:
@@ -270,7 +274,7 @@ class Layers:
 
 def _sums(build: FlatBlocks, below: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Sums with these rows of weights over the same nodes."""
-    terms = weights > np.finfo(float).tiny
+    terms = weights > 2 * _TINY
     return build.sums(terms.sum(axis=1), np.broadcast_to(below, weights.shape)[terms], weights[terms])
 
 
@@ -285,18 +289,16 @@ def _distinct(build: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np
 
 def _joint(parts: Sequence[Patterns], rows: int) -> Patterns:
     """The patterns of a region from those of the regions below it."""
-    key, size = parts[0].number, parts[0].count
-    for part in parts[1:]:
-        if key is None or part.number is None:
-            key = None
-            break
-        if size * part.count > 4 * rows:
-            key, size, _ = _renumbered(key, size)
-        key, size = key * part.count + part.number, size * part.count
-    if key is not None and size <= 4 * rows * _MOST:
+    numbers = [part.number for part in parts if part.number is not None]
+    if len(numbers) == len(parts):
+        key, size = numbers[0], parts[0].length
+        for number, part in zip(numbers[1:], parts[1:], strict=True):
+            if size * part.length > 4 * rows:
+                key, size, _ = _renumbered(key, size)
+            key, size = key * part.length + number, size * part.length
         key, count, first = _renumbered(key, size)
         if count <= min(_MOST, rows // 2):
-            return Patterns(key, count, tuple(part.number[first] for part in parts))
+            return Patterns(key, count, tuple(number[first] for number in numbers))
     return Patterns(None, rows, tuple(part.number for part in parts))
 
 

@@ -133,4 +133,4 @@ class TiedBatches:
 
     def validate(self, theta: np.ndarray) -> float:
         """The mean log-likelihood of the validation data."""
-        return self._likelihood.mean(self._tied.numbers(theta.astype(PRECISION))[0], self._likelihood.data.held_out)
+        return self._likelihood.validate(self._tied.numbers(theta.astype(PRECISION))[0])

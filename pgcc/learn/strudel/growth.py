@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from pgcc.ir.blocks import Blocks
 from pgcc.learn.common.checkpoint import State
 from pgcc.learn.imputer import Imputer
 from pgcc.learn.strudel.decisions import MOST_ELEMENTS, Decisions
-from pgcc.learn.tables.packed_rows import FEW, Rows
+from pgcc.learn.tables.packed_rows import FEW, Rows, unpack
 from pgcc.learn.tables.read_rows import read_rows
 from pgcc.learn.trees.pair_counts import PairCounts, maximum_spanning_tree
 from pgcc.learn.trees.tree_estimators import ChowLiu
@@ -55,7 +55,8 @@ class CompleteRows:
         parts: Sequence[Rows] = (rows, held_out)
         if any((block.codes < 0).any() for part in parts for block in part.blocks()):
             imputer = Imputer(ChowLiu(), strategy="sample", random_state=seed).fit(rows)
-            parts = [read_rows(imputer.transform(part), part.names) for part in parts]
+            filled = [read_rows(imputer.transform(part), part.names) for part in parts]
+            parts = [replace(new, weights=part.weights) for new, part in zip(filled, parts, strict=True)]
         codes, counts = zip(*(_in_memory(part, seed) for part in parts), strict=True)
         return cls(np.concatenate(codes), np.concatenate(counts), len(codes[0]), Blocks.of(rows.names))
 
@@ -83,11 +84,11 @@ class CompleteRows:
 
 
 def _in_memory(rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    most = max(1, FEW // rows.n)
-    if len(rows.packed) > most:
-        drawn = np.sort(np.random.default_rng(seed).choice(len(rows), most, replace=False))
-        return rows.codes(drawn), np.ones(most)
-    return np.concatenate([block.codes for block in rows.blocks()]), np.asarray(rows.counts)
+    distinct, most = len(rows.packed), max(1, FEW // rows.n)
+    drawn = np.arange(distinct)
+    if distinct > most:
+        drawn = np.sort(np.random.default_rng(seed).choice(distinct, most, replace=False))
+    return unpack(rows.packed[drawn], rows.n), rows.counts[drawn]
 
 
 class Growth:
@@ -139,9 +140,10 @@ class Growth:
             if flow[element] == 0.0:
                 break
             of = self._decisions.literal[element][0]
-            rows, below = np.flatnonzero(self._taken[self._training, of] == element), self._decisions.below[of]
+            rows = np.flatnonzero(self._taken[self._training, of] == element)
+            below = self._decisions.below[of] if len(rows) else []  # (a flow without rows is a rounding error)
             values = self._values[rows][:, below]
-            if varied := [below[i] for i in np.flatnonzero((values != values[0]).any(axis=0))]:
+            if varied := [below[i] for i in np.flatnonzero((values != values[:1]).any(axis=0))]:
                 information = self._rows.information(rows, varied)
                 np.fill_diagonal(information, 0.0)
                 return element, varied[np.argmax(information.sum(axis=0))]

@@ -14,8 +14,8 @@ class MissingTrees:
 
     Variables have states, two or more; the states of all variables are numbered in order. A table has
     Pr(state t | state s of the parent) at [t, s, component], states × (most states of a variable) × components; for a
-    root, s = 0. Factors whose variable and parent are both observed are a matrix product, features @ log table; the
-    others are added by `add_logs`, and counted by `add_flows`.
+    root, s = 0. Factors whose variable and parent are both observed are a matrix product (`LogLinear`); the others are
+    added by `add_logs`, and counted by `add_flows`.
 
     Parameters
     ----------
@@ -29,12 +29,10 @@ class MissingTrees:
     >>> trees = MissingTrees(np.array([-1, 0]), Blocks.of(["x", "y"]))
     >>> table = np.zeros((4, 2, 1))
     >>> table[:2, 0, 0], table[2:, :, 0] = [0.4, 0.6], [[0.5, 0.1], [0.5, 0.9]]
-    >>> possible = trees.possible(np.array([[0, 1], [-1, 1]], np.int8))
-    >>> log_table = np.log(table, where=table > 0, out=np.zeros_like(table))
-    >>> logs = trees.features(possible) @ log_table.reshape(8, 1)
-    >>> trees.add_logs(possible, table, logs)
+    >>> logs = np.zeros((2, 1))
+    >>> trees.add_logs(trees.possible(np.array([[0, 1], [-1, 1]], np.int8)), table, logs)
     >>> np.exp(logs[:, 0]).round(9).tolist()
-    [0.2, 0.74]
+    [1.0, 0.74]
     """
 
     def __init__(self, parents: np.ndarray, blocks: Blocks):
@@ -57,17 +55,6 @@ class MissingTrees:
         out = np.zeros(len(columns), bool)
         out[self._first[:-1]] = alone[self._blocks.first]
         return (codes[:, columns] != np.where(out, 1, 0)).astype(np.uint8)
-
-    def features(self, possible: np.ndarray, dtype: type = np.float64) -> np.ndarray:
-        """Where a variable and its parent are both observed: 1 at [row, t, s] for their states t and s, flattened."""
-        known = possible * (np.add.reduceat(possible, self._first[:-1], axis=1) == 1)[:, self._owner]
-        features: np.ndarray = np.zeros((len(possible), *self.shape), dtype)
-        parents = self._tree.parents[self._owner]
-        features[:, parents < 0, 0] = known[:, parents < 0]
-        for s in range(self.shape[1]):
-            has = (parents >= 0) & (s < self._sizes[parents])
-            features[:, has, s] = known[:, has] * known[:, self._first[parents[has]] + s]
-        return features.reshape(len(possible), -1)
 
     def add_logs(self, possible: np.ndarray, table: np.ndarray, logs: np.ndarray) -> None:
         """Add the logarithm of the factors that touch a missing variable, with these summed out, rows × components."""

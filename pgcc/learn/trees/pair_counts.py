@@ -60,22 +60,13 @@ class PairCounts:
 
     def information(self) -> np.ndarray:
         """Mutual information of all pairs of variables: Σ p(x, y) · log p(x, y) / p(x) p(y)."""
-        p11 = self.both / self.total
-        p1 = self.one / self.total
+        p11, p1, blocks = self.both / self.total, self.one / self.total, self.blocks
+        p0 = np.where(blocks.size == 1, 1 - p1, 0.0)  # the other columns do not have the state 0
         p10, p01 = p1[:, None] - p11, p1[None, :] - p11
         result = np.zeros_like(p11)
-        blocks, alone = self.blocks, self.blocks.size == 1  # only these columns have the state 0
-        for p, x, y, seen in (
-            (p11, p1, p1, None),
-            (p10, p1, 1 - p1, alone),
-            (p01, 1 - p1, p1, alone[:, None]),
-            (1 - p11 - p10 - p01, 1 - p1, 1 - p1, alone & alone[:, None]),
-        ):
+        for p, x, y in ((p11, p1, p1), (p10, p1, p0), (p01, p0, p1), (1 - p11 - p10 - p01, p0, p0)):
             independent = x[:, None] * y[None, :]
-            where = (p > 0) & (independent > 0)
-            if not (blocks.are_columns or seen is None):
-                where &= seen
-            ratio = np.divide(p, independent, out=np.ones_like(p), where=where)
+            ratio = np.divide(p, independent, out=np.ones_like(p), where=(p > 0) & (independent > 0))
             result += p * np.log(ratio)
         return result if blocks.are_columns else np.add.reduceat(np.add.reduceat(result, blocks.first), blocks.first, 1)
 
@@ -85,18 +76,11 @@ class PairCounts:
         If the parent never has a value, the probability given that value is Pr(column = 1).
         """
         parents, blocks = maximum_spanning_tree(self.information()), self.blocks
-        above = blocks.first[np.maximum(parents, 0)][blocks.block][:, None]  # the first column of the parent
-        column = (
-            above if blocks.are_columns else above + np.minimum(np.arange(blocks.size.max()), blocks.size[above] - 1)
-        )
+        above, states = blocks.first[np.maximum(parents, 0)][blocks.block][:, None], np.arange(blocks.states.max())
+        column = above + np.minimum(states, blocks.size[above] - 1)
+        is_0 = (blocks.size[above] == 1) & (states == 0)  # the state of a parent that has one column: it is not 1
         given, both = self.one[column], self.both[np.arange(len(above))[:, None], column]
-        # if that is its only column, there is the state 0 before it
-        given_0, both_0 = self.total - given[:, :1], self.one[:, None] - both[:, :1]
-        if blocks.are_columns:
-            given, both = np.hstack([given_0, given]), np.hstack([both_0, both])
-        else:
-            out = (blocks.size[above] == 1) & (np.arange(column.shape[1]) == 0)
-            given, both = np.where(out, given_0, given), np.where(out, both_0, both)
+        given, both = np.where(is_0, self.total - given, given), np.where(is_0, self.one[:, None] - both, both)
         marginal = np.broadcast_to((self.one / self.total)[:, None], given.shape).copy()
         known = given > 0
         known[: blocks.size[0]] = False

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +13,8 @@ from pgcc.learn.common.checkpoint import State
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.tables.packed_rows import Block, Rows
 from pgcc.learn.trees.pair_counts import PairCounts
-from pgcc.learn.trees.tree_mixture import TreeRows, Trees
+from pgcc.learn.trees.tree_mixture import Trees
+from pgcc.learn.trees.tree_rows import Expected, TreeRows
 
 
 class MixtureEM:
@@ -43,11 +42,12 @@ class MixtureEM:
             self._trees = Trees(**state).checked()
             self._expected = self._expect(self._trees)
         else:
+            start = independent, components, seed, threads
             self._trees = independent.repeated(components)
-            self._expected = self._total(_expect_at_random, self._blocks, independent, components, seed, threads)
+            self._expected = self._total(TreeRows.expect_at_random, self._blocks, *start)
 
-    def _expect(self, trees: Trees) -> _Expected:
-        return self._total(_expect, self._blocks, trees, self._threads)
+    def _expect(self, trees: Trees) -> Expected:
+        return self._total(TreeRows.expect, self._blocks, trees, self._threads)
 
     def advance(self) -> float:
         """An M-step and the E-step after it; returns the mean log-likelihood of the training data."""
@@ -57,7 +57,7 @@ class MixtureEM:
 
     def validate(self) -> float:
         """The mean log-likelihood of the validation data."""
-        return self._total(_log_likelihood, self._valid, self._trees, self._threads) / self._held_out
+        return self._total(TreeRows.log_likelihood, self._valid, self._trees, self._threads) / self._held_out
 
     def learned(self) -> State:
         """The trees of the last M-step."""
@@ -68,8 +68,8 @@ class MixtureEM:
 
 def log_likelihoods(rows: Rows, threads: int, learned: State) -> np.ndarray:
     """The log-likelihood of every distinct row under a mixture of trees."""
-    blocks = (TreeRows(block.codes).scores(Trees(**learned), threads) for block in rows.blocks())
-    return np.concatenate([np.logaddexp.reduce(scores, axis=0) for scores in blocks])
+    trees = Trees(**learned)
+    return np.concatenate([block.log_likelihoods(trees, threads) for block in map(_read, _blocks(rows))])
 
 
 class SingleTreeEM:
@@ -82,7 +82,7 @@ class SingleTreeEM:
 
     def advance(self) -> float:
         """An E-step and an M-step; returns the mean log-likelihood of the tree before them."""
-        expected = self._total(_expect, self._blocks, self._tree, 1)
+        expected = self._total(TreeRows.expect, self._blocks, self._tree)
         self._tree = expected.best_trees(self._prior)
         return expected.log_likelihood / self._rows
 
@@ -103,81 +103,14 @@ def chow_liu_structure(rows: Rows) -> np.ndarray:
     return trainer.learned()["parents"][0]
 
 
-# -- the contribution of a block of rows ---------------------------------------------------------------------
-
-
-class _Counted(NamedTuple):
-    """A block of rows, how often each occurs, and the number of the block."""
-
-    rows: TreeRows
-    counts: np.ndarray
-    number: int
-
-
 def _keep(workers: Crew, rows: Rows) -> Sequence[Any]:
-    return workers.keep(_count, list(enumerate(rows.blocks())))
+    return workers.keep(_read, list(_blocks(rows)))
 
 
-def _count(part: tuple[int, Block]) -> _Counted:
-    number, block = part
-    return _Counted(TreeRows(block.codes), np.ascontiguousarray(block.counts), number)
+def _blocks(rows: Rows) -> Iterator[tuple[Block, Sequence[str], int]]:
+    return ((block, rows.names, number) for number, block in enumerate(rows.blocks()))
 
 
-@dataclass(frozen=True)
-class _Expected:
-    """The result of an E-step.
-
-    Attributes
-    ----------
-    both : array, components × n × n
-        The expected number of rows in which two variables are both 1.
-    rows : array
-        The expected number of rows of every component.
-    log_likelihood : float
-        Σ log p(row)
-    blocks : Blocks
-        The columns that show one variable.
-    """
-
-    both: np.ndarray
-    rows: np.ndarray
-    log_likelihood: float
-    blocks: Blocks
-
-    def pairs(self, component: int) -> PairCounts:
-        """The counts of one component."""
-        both = self.both[component]
-        return PairCounts(both, np.diag(both).copy(), float(self.rows[component]), self.blocks)
-
-    def best_trees(self, prior: PairCounts) -> Trees:
-        """The M-step: the trees with the largest expected log-likelihood, with pseudo-counts `prior` for each."""
-        return Trees.most_likely([self.pairs(c) + prior for c in range(len(self.rows))], self.rows)
-
-    def __add__(self, other: _Expected) -> _Expected:
-        log_likelihood = self.log_likelihood + other.log_likelihood
-        return _Expected(self.both + other.both, self.rows + other.rows, log_likelihood, self.blocks)
-
-
-def _expect(block: _Counted, trees: Trees, threads: int) -> _Expected:
-    """The E-step for a block of rows."""
-    scores = block.rows.scores(trees, threads)
-    logs = np.logaddexp.reduce(scores, axis=0)
-    return _expected_counts(block, trees, np.exp(scores - logs), float(block.counts @ logs), threads)
-
-
-def _expect_at_random(block: _Counted, tree: Trees, components: int, seed: int, threads: int) -> _Expected:
-    """The initial E-step: random responsibilities, with most of each row assigned to one component."""
-    rng = np.random.default_rng([seed, block.number])
-    responsibilities = np.ascontiguousarray(rng.dirichlet(np.full(components, 0.1), size=len(block.rows)).T)
-    return _expected_counts(block, tree.repeated(components), responsibilities, math.nan, threads)
-
-
-def _expected_counts(
-    block: _Counted, trees: Trees, responsibilities: np.ndarray, log_likelihood: float, threads: int
-) -> _Expected:
-    counts = responsibilities * block.counts
-    return _Expected(block.rows.pair_counts(counts, trees, threads), counts.sum(axis=1), log_likelihood, trees.blocks)
-
-
-def _log_likelihood(block: _Counted, trees: Trees, threads: int) -> float:
-    return float(block.counts @ np.logaddexp.reduce(block.rows.scores(trees, threads), axis=0))
+def _read(part: tuple[Block, Sequence[str], int]) -> TreeRows:
+    block, names, number = part
+    return TreeRows(block.codes, block.counts, Blocks.of(names), number)

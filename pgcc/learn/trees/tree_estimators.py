@@ -44,7 +44,7 @@ class MixtureOfTrees(Estimator):
     random_state : int, numpy Generator or RandomState, or None
         The same number gives the same model, whatever the number of threads.
     n_jobs : int, optional
-        The number of threads; −1 means one per processor. Components are divided among them.
+        The number of threads; −1 means one per processor. Rows are divided among them.
     verbose : bool, optional
         Report every step on standard error. By default, a bar shows the progress if that is a terminal; False shows
         nothing.
@@ -87,14 +87,10 @@ class MixtureOfTrees(Estimator):
 
     def _plans(self, data: DataSplit, seed: int, workers: Crew) -> list[RunPlan]:
         """One run of EM. Workers share the rows."""
-        components, smoothing = (
-            check_whole("n_components", self.n_components),
-            check_positive("smoothing", self.smoothing),
-        )
-        epochs, patience = (
-            check_whole("max_iter", self.max_iter),
-            check_whole("n_iter_no_change", self.n_iter_no_change),
-        )
+        components = check_whole("n_components", self.n_components)
+        smoothing = check_positive("smoothing", self.smoothing)
+        epochs = check_whole("max_iter", self.max_iter)
+        patience = check_whole("n_iter_no_change", self.n_iter_no_change)
         threads, shapes = thread_count(self.n_jobs), Trees.shapes(components, Blocks.of(data.rows.names))
         make_trainer = partial(MixtureEM, data, components, smoothing, seed, threads, workers)
         scores = partial(log_likelihoods, data.held_out, threads)
