@@ -104,14 +104,14 @@ def refuse(capsys):
 
 def test_the_command(folder, tmp_path, capsys, refuse):
     out = tmp_path / "results.json"
-    assert paper.main([str(folder), "--models", "DPP,Strudel,SimplePGC", "--sets", "gifts", "-o", str(out)]) == 0
+    assert paper.main([str(folder), "--models", "DPP,Strudel,EiNet,SimplePGC", "--sets", "gifts", "-o", str(out)]) == 0
     captured = capsys.readouterr()
     assert "amzn_gifts, DPP: test" in captured.err
     header, line = captured.out.splitlines()
     assert header.split()[:3] == ["Amazon", "Baby", "Registries"]
     assert line.split()[:6] == ["gifts", "-3.51", "-3.39", "-3.42", "-3.48", "-3.47"]
     found = json.loads(out.read_text())
-    assert [result["model"] for result in found["results"]] == ["DPP", "Strudel", "SimplePGC"]
+    assert [result["model"] for result in found["results"]] == ["DPP", "Strudel", "EiNet", "SimplePGC"]
     compared = {"DPP", "Strudel", "EiNet", "MT", "SimplePGC"} if paper.has_scipy() else set()
     assert set(found["results"][0]["versus"]) == compared
     assert "exists: --force" in refuse(folder, "-o", out)

@@ -14,7 +14,9 @@ from unittest.mock import patch
 
 # module, name, the value with which small circuits are large
 SMALL: list[tuple[str, str, Any]] = [
-    ("passes.pipeline", "SMALL", 3),  # edges that are simplified to the end
+    ("passes.simplify", "LARGE", 3),
+    ("passes.pipeline", "LARGE", 3),  # edges that are simplified to the end
+    ("passes.total", "LARGE", 3),  # totals in doubles
     ("passes.pipeline", "WORTH", 0.3),
     ("passes.total", "_MOST_EXACT", 1),  # rows of a float determinant that is computed in fractions
     ("rings.identity", "_MOST_SCOPE", 6),  # of sums known to be multiaffine

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pgcc
+from pgcc.errors import PgccError
 from pgcc.ir.blocks import Blocks
 from pgcc.learn import ContinuousMixture
 from pgcc.learn.continuous.log_linear import LogLinear
@@ -109,6 +110,17 @@ def test_more_components_fit_better(structure):
     alone = np.log(np.where(X[300:] == 1, independent, 1 - independent)).sum(axis=1).mean()
     assert model.score(X[300:]) > alone + 0.5
     assert model.history_["validation"][model.best_epoch_] == max(model.history_["validation"])
+
+
+def test_a_tree_with_a_seed_differs():
+    rng = np.random.default_rng(6)
+    X = np.cumsum(rng.random((200, 8)) < 0.5, axis=1) % 2
+    data = ContinuousMixture("tree")._read(X, None, 0)
+    found = [ContinuousMixture("tree", tree_seed=seed)._mixture(data).form.parents.tolist() for seed in (None, 0, 0, 1)]
+    assert found[1] == found[2]
+    assert found[0] != found[1] != found[3]
+    with pytest.raises(PgccError, match="tree_seed='x'"):
+        ContinuousMixture("tree", tree_seed="x").fit(X)
 
 
 @pytest.mark.parametrize("parents", FORESTS)

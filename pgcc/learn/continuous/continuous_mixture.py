@@ -44,6 +44,9 @@ class ContinuousMixture(Estimator):
         The number of points for a mini-batch. The mixture that is learned has up to four times as many.
     latent_dim : int
         The dimension of the Gaussian.
+    tree_seed : int, optional
+        By default, trees have the structure of the Chow–Liu tree. A number gives them another one that is nearly as
+        good, for ensembles of models that differ.
     max_iter, n_iter_no_change : int
         The largest number of epochs, and the number of epochs without a better likelihood of the validation data after
         which to stop.
@@ -95,6 +98,7 @@ class ContinuousMixture(Estimator):
     n_components: int = 1024
     latent_dim: int = 8
     _: KW_ONLY
+    tree_seed: int | None = None
     max_iter: int = 500
     n_iter_no_change: int = 15
     learning_rate: float = 2e-3
@@ -132,8 +136,9 @@ class ContinuousMixture(Estimator):
     def _mixture(self, data: DataSplit) -> TiedMixture:
         blocks = Blocks.of(data.rows.names)
         parents = np.full(len(blocks.first), -1)
+        tree_seed = None if self.tree_seed is None else check_whole("tree_seed", self.tree_seed, 0)
         if check_choice("structure", self.structure, STRUCTURES) == "tree":
-            parents = chow_liu_structure(data.rows)
+            parents = chow_liu_structure(data.rows, tree_seed)
         latent = check_whole("latent_dim", self.latent_dim, most=64)
         return TiedMixture(LogLinear(blocks, parents), latent, self._excludes_empty(data))
 

@@ -244,11 +244,12 @@ class StackedEnsemble(Estimator):
 def default_candidates(seed: int = 0) -> list[Estimator]:
     """Continuous mixtures of products and of trees, hidden trees, mixtures of trees, and mixtures of determinantal PGCs
     with groups of 1, 2 and 5: some of every kind, because parts that differ make different mistakes."""
-    tied = [ContinuousMixture(kind, latent_dim=latent) for latent in (8, 16) for kind in ("product", "tree")]
+    products = [ContinuousMixture(latent_dim=latent) for latent in (8, 16)]
+    trees = [ContinuousMixture("tree", latent_dim=latent, tree_seed=i) for latent, i in ((16, None), (8, 0), (16, 1))]
     hidden = [HiddenTree(states) for states in (32, 32, 64)]
     sizes = [(1, 7), (2, 4), (2, 10), (5, 2), (5, 10)]
     others = [MixtureOfTrees(20), MixtureOfTrees(20), *(SimplePGC(K, C) for K, C in sizes)]
-    return [one.set_params(random_state=seed + i) for i, one in enumerate([*tied, *hidden, *others])]
+    return [one.set_params(random_state=seed + i) for i, one in enumerate([*products, *trees, *hidden, *others])]
 
 
 def _copies(candidates: Sequence[Estimator] | None, seed: int) -> list[Estimator]:
