@@ -17,7 +17,7 @@ The folders, in the order in which data pass through them::
     continuous  log_linear → tied_mixture → continuous_mixture              thousands of components, tied by a net
     regions     layers → layer_training                     circuits as matrix products, EM for their tables
                 cluster_start, tied_tables  a start for EM; tables tied by a net → hidden_tree, einsum_network
-    ensembles   candidates → stacked_ensemble
+    ensembles   stacking → entrants → race → stacked_ensemble           several estimators, raced and mixed
 
     imputer     fill missing values with what a model expects
     classifier  predict labels by the joint distribution of rows and labels

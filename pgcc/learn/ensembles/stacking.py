@@ -68,7 +68,7 @@ def cross_fitted_score(logs: np.ndarray, counts: np.ndarray) -> float:
     for rows, others in ((half, ~half), (~half, half)):
         weights = stacking_weights(logs[:, others], counts[others])
         total += stacked_score(weights, logs[:, rows], counts[rows]) * counts[rows].sum()
-    return total / float(counts.sum())
+    return float(total / counts.sum())
 
 
 def additions(logs: np.ndarray, counts: np.ndarray) -> np.ndarray:

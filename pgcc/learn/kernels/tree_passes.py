@@ -46,6 +46,14 @@ class Forms(NamedTuple):
     chance: np.ndarray  # columns × cases: Pr(the column is 1) then
 
 
+class Sums(NamedTuple):
+    """What a pass over rows finds."""
+
+    logs: np.ndarray  # log Pr(row)
+    rows: np.ndarray  # the expected number of rows of every component
+    both: np.ndarray  # columns × columns × components; empty if only `logs` are wanted
+
+
 class Work(NamedTuple):
     """What is known of one row, by column. `delta` and `pending` are all zeros between rows."""
 
@@ -219,8 +227,8 @@ def add_products(table, first, at, values, shares, both):
 
 
 @kernel
-def expect(table, forms, counts, given, first, last, step, work, logs, rows, both):
-    """log Pr(row) of the rows first … last − 1; adds the expected counts to `rows` and `both`, unless that is empty.
+def expect(table, forms, counts, given, first, last, step, work, sums):
+    """Fills `sums` for the rows first … last − 1.
 
     Each row adds responsibility · Pr(x_i = 1, x_j = 1 | what is known of it) to both[i, j] or both[j, i]: the product
     of the two probabilities, and the covariance if both are in one island. Responsibilities may be `given`.
@@ -232,18 +240,18 @@ def expect(table, forms, counts, given, first, last, step, work, logs, rows, bot
         end = min(begin + step, last)
         for r in range(begin, end):
             upward(table, r, forms, work)
-            logs[r] = compute_responsibilities(once, work.scores, work.scores)
-            if len(both) == 0:
+            sums.logs[r] = compute_responsibilities(once, work.scores, work.scores)
+            if len(sums.both) == 0:
                 continue
             at[r - begin] = table.start[r]
             for c in range(components):
                 work.scores[c, 0] = counts[r] * (given[c, r] if given.shape[1] > 0 else work.scores[c, 0])
-                rows[c] += work.scores[c, 0]
+                sums.rows[c] += work.scores[c, 0]
                 shares[r - begin, c] = work.scores[c, 0]
-            downward(forms, work, both)
+            downward(forms, work, sums.both)
             for a in range(table.start[r], table.start[r + 1]):
                 i, value = table.entries[a], values[a - table.start[begin]]
                 for c in range(components):
                     value[c] = 1.0 if table.codes[r, i] == 1 else work.value[i, c]
-        if len(both) > 0:
-            add_products(table, begin, at[: end - begin], values, shares, both)
+        if len(sums.both) > 0:
+            add_products(table, begin, at[: end - begin], values, shares, sums.both)

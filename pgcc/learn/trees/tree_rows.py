@@ -112,8 +112,8 @@ class TreeRows:
 
         def work(which: slice) -> None:
             for k in range(which.start, which.stop):
-                ends, sums = (k * length // parts, (k + 1) * length // parts), (logs, rows[k], half[k])
-                kernels.expect(self._table, forms, self._counts, shares, *ends, few, _work(forms), *sums)
+                ends, sums = (k * length // parts, (k + 1) * length // parts), kernels.Sums(logs, rows[k], half[k])
+                kernels.expect(self._table, forms, self._counts, shares, *ends, few, _work(forms), sums)
 
         for_chunks(parts, 1, threads, work)
         for k in range(1, parts):
