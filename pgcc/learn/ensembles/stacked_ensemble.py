@@ -122,8 +122,9 @@ class StackedEnsemble(Estimator):
         counts = data.held_out.counts
         with threadpool_limits(1, "blas"), crew(cluster) as workers, self._progress(clock) as tell:
             candidates = _copies(self.candidates, seed)
-            if self.exclude_empty != "auto":
-                candidates = [one.set_params(exclude_empty=self.exclude_empty) for one in candidates]
+            for one in candidates:
+                if self.exclude_empty != "auto" and "exclude_empty" in one.get_params():
+                    one.set_params(exclude_empty=self.exclude_empty)
             entrants = enter(candidates, data, checkpoint)
             pool = Threads(threads)
             try:
