@@ -122,9 +122,9 @@ class StackedEnsemble(Estimator):
         counts = data.held_out.counts
         with threadpool_limits(1, "blas"), crew(cluster) as workers, self._progress(clock) as tell:
             candidates = _copies(self.candidates, seed)
-            for one in candidates:
-                if self.exclude_empty != "auto" and "exclude_empty" in one.get_params():
-                    one.set_params(exclude_empty=self.exclude_empty)
+            for candidate in candidates:
+                if self.exclude_empty != "auto" and "exclude_empty" in candidate.get_params():
+                    candidate.set_params(exclude_empty=self.exclude_empty)
             entrants = enter(candidates, data, checkpoint)
             pool = Threads(threads)
             try:
