@@ -173,8 +173,10 @@ class Layers:
                     batch.append(self._states(columns, region))
                 case Kind.SUM:
                     batch.append(batch[region.below[0]])
-                case _:
+                case Kind.PRODUCT | Kind.OUTER:
                     batch.append(_joint([batch[i] for i in region.below], len(codes)))
+                case _:
+                    raise AssertionError(region)
         return batch
 
     def _states(self, columns: np.ndarray, region: Region) -> Patterns:
