@@ -32,7 +32,7 @@ def run() -> Iterator[Table]:
     )
     table.notes += [
         "ensemble: one StackedEnsemble a set, conditional_proba for each column. logistic: LogisticRegression of the",
-        "indicators of 0, of 1 and of missing. boosting: HistGradientBoostingClassifier, early stopping, with gaps.",
+        "indicators of 0, of 1 and of missing. boosting: HistGradientBoostingClassifier, early stopping, its own gaps.",
     ]
     for name, columns in SETS.items():
         paths = [DATA / "sets" / name / f"{name}.{part}.data" for part in ("train", "valid", "test")]

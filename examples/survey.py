@@ -114,6 +114,7 @@ for name, answer in answers.items():
 # The model as a file, a page to click in, and pictures.
 pgcc.learn.save(learner, folder / "survey.npz")
 model.explore(title="A way to work").save(folder / "survey.html")
+pgcc.plot.save(pgcc.plot.learning_curve(learner), folder / "learning.svg")
 pgcc.plot.save(pgcc.plot.covariance(model), folder / "covariance.svg")
 pgcc.plot.save(pgcc.plot.marginals(model, "home=city"), folder / "city.svg")
 print("written:", *sorted(path.name for path in folder.iterdir()))

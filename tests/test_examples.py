@@ -79,7 +79,7 @@ def test_survey(capsys, monkeypatch):
     assert all(float(loss) < np.log(2) for loss in losses.values())
     folder = Path(re.search(r"pgcc marginals (.*)survey.npz", out)[1])
     assert pgcc.learn.load(folder / "survey.npz").model_.prob("home=city") > 0.2
-    assert "written: city.svg covariance.svg survey.csv survey.html survey.npz" in out
+    assert "written: city.svg covariance.svg learning.svg survey.csv survey.html survey.npz" in out
 
 
 def test_certified(capsys):

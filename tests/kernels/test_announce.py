@@ -37,6 +37,20 @@ def test_a_kernel_and_those_that_it_calls(said):
     assert len(lines) == 2
 
 
+def test_the_clock_of_searches_stands_still_while_kernels_are_compiled(said, monkeypatch):
+    compilation, _ = said
+    monkeypatch.setattr(announce, "compilation", compilation)
+    now = iter(range(100))
+    monkeypatch.setattr(announce.time, "monotonic", lambda: float(next(now)))
+    before = announce.search_clock()
+    compilation.begins("kernel")
+    assert compilation.is_under_way
+    during = [announce.search_clock() for _ in range(3)]
+    compilation.ends()
+    assert not compilation.is_under_way
+    assert max(abs(time - before) for time in (*during, announce.search_clock())) <= 3
+
+
 def test_the_next_one_is_announced_after_one_failed(said):
     compilation, lines = said
     compilation.begins("outer")

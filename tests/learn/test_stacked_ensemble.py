@@ -179,6 +179,15 @@ def test_a_budget_gives_a_model():
     assert max(model.history_["weight"]) > 0
 
 
+def test_nobody_is_stopped_while_a_kernel_is_compiled(monkeypatch):
+    """Numba kept kernels that were half compiled, and the next ones failed with internal errors."""
+    looks = iter([True, True, False])
+    compilation = type("Compilation", (), {"is_under_way": property(lambda self: next(looks))})()
+    monkeypatch.setattr(race, "compilation", compilation)
+    race.Threads(1).stop([])
+    assert next(looks, None) is None
+
+
 def test_a_budget_that_is_too_small_says_so():
     with pytest.raises(PgccError, match="larger budget="):
         StackedEnsemble(field(), budget=1e-9).fit(many())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ from sklearn.base import clone
 
 from pgcc.cluster import HERE
 from pgcc.errors import CircuitError, EvidenceError, FormatError, PgccError, PrecisionError, SemanticsError
+from pgcc.kernels.announce import search_clock
 from pgcc.learn.common.checkpoint import EVERY, Checkpoint, CheckpointError, CheckpointPath, State, part_of
 from pgcc.learn.common.estimator import Estimator, seed_of
 from pgcc.learn.common.optimizers import MiniBatches
@@ -115,19 +115,19 @@ class Entrant:
 
         If these epochs are the last ones, the schedule of the learning rate ends with them.
         """
-        began = time.perf_counter()
+        began = search_clock()
         try:
             if last:  # try how long the circuit takes: its seconds are kept for the end
                 self._built(self.run)
                 until -= int(self.building / self.epoch_seconds)
             self._steps = self._steps or run_epochs(self.plan, self.run)
-            while self.is_live and (self.run.epochs < until or time.perf_counter() - began < seconds):
+            while self.is_live and (self.run.epochs < until or search_clock() - began < seconds):
                 if clock is not None and not clock.has(self.epoch_seconds):
                     break
                 if last and isinstance(self.run.trainer, MiniBatches):
                     self.run.trainer.epochs = until
                 next(self._steps, None)
-                spent = self.seconds + time.perf_counter() - began
+                spent = self.seconds + search_clock() - began
                 if not self.found or self._looking < _LOOKING * spent:
                     self.look()
                 if not self.run.epochs % EVERY:
@@ -141,11 +141,11 @@ class Entrant:
         except FAILURES as error:
             self.fail(error)
         finally:
-            self.seconds += time.perf_counter() - began
+            self.seconds += search_clock() - began
 
     def look(self) -> None:
         """Score the validation data with the best parameters so far, if they are new."""
-        run, began = self.run, time.perf_counter()
+        run, began = self.run, search_clock()
         if not run.best or (self.found and self.found.run.best_epoch == run.best_epoch and run.epochs):
             return
         history = {name: list(values) for name, values in run.history.items()}
@@ -158,7 +158,7 @@ class Entrant:
             logs = np.concatenate([member._score_codes(block.codes) for block in rows.blocks()])
         if not np.isnan(logs).any():
             self.found = Found(found, logs)
-        self._looking += time.perf_counter() - began
+        self._looking += search_clock() - began
 
     def member(self) -> Estimator:
         """The candidate as an estimator that has learned what was found."""
@@ -166,10 +166,10 @@ class Entrant:
         return self._built(self.found.run)
 
     def _built(self, run: Run) -> Estimator:
-        began, member = time.perf_counter(), clone(self.candidate)
+        began, member = search_clock(), clone(self.candidate)
         member._read(self.data, None, 0)
         member._conclude([run], self.data)
-        self.building = time.perf_counter() - began
+        self.building = search_clock() - began
         return member
 
     def fail(self, error: BaseException | str) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from pgcc.cluster import HERE, Crew, Lost
+from pgcc.kernels.announce import compilation, search_clock
 from pgcc.learn.common.checkpoint import Checkpoint
 from pgcc.learn.common.estimator import Estimator
 from pgcc.learn.common.training import Run, write_runs
@@ -42,7 +43,7 @@ _TICK = 0.25
 
 
 class Clock:
-    """A budget in seconds, some of which are kept for the circuits at the end."""
+    """A budget in seconds, some of which are kept for the circuits at the end; compiling kernels does not count."""
 
     def __init__(self, budget: float, began: float):
         self.budget, self.began, self.reserve = budget, began, _RESERVE * budget
@@ -50,7 +51,7 @@ class Clock:
     @property
     def left(self) -> float:
         """The seconds that are left for training."""
-        return self.began + self.budget - self.reserve - time.perf_counter()
+        return self.began + self.budget - self.reserve - search_clock()
 
     def has(self, seconds: float) -> bool:
         """Whether most of something that takes so long would be in time."""
@@ -262,6 +263,8 @@ class Threads:
 
     def stop(self, entrants: Iterable[Entrant]) -> None:
         """End the threads of these, in the middle of an epoch if need be."""
+        while compilation.is_under_way:  # Numba would keep what is half compiled
+            time.sleep(_TICK / 10)
         for entrant in list(entrants):
             self.running.pop(entrant, None)
             which = ctypes.c_ulong(self._threads[entrant].ident or 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from pgcc.cluster import crew
 from pgcc.errors import PgccError, brief
 from pgcc.ir.circuit import from_flat
 from pgcc.ir.flat_builder import weighted_sum_of
+from pgcc.kernels.announce import search_clock
 from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath, part_of
 from pgcc.learn.common.estimator import Estimator, check_positive, seed_of, thread_count
 from pgcc.learn.common.mixing import mixture_of_learned
@@ -56,8 +56,9 @@ class StackedEnsemble(Estimator):
     candidates : sequence of estimators, optional
         The estimators to fit (copies of them), in any order. By default, `default_candidates`.
     budget : float, optional
-        Seconds of wall time. More of them go to the parts that promise most, and the fit ends within a tenth more. What
-        is learned then depends on the speed of the machine. By default, every part that is promising runs to its end.
+        Seconds of wall time, but for kernels that are compiled for the first time. More of them go to the parts that
+        promise most, and the fit ends within a tenth more. What is learned then depends on the speed of the machine. By
+        default, every part that is promising runs to its end.
     binarize : float, optional
         The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
         Candidates receive the data after this step, so their own thresholds are not used.
@@ -114,7 +115,7 @@ class StackedEnsemble(Estimator):
 
     def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
         """Race, and find the weights of the best mixture. Workers run candidates for some epochs."""
-        began, seed, threads = time.perf_counter(), seed_of(self.random_state, checkpoint), thread_count(self.n_jobs)
+        began, seed, threads = search_clock(), seed_of(self.random_state, checkpoint), thread_count(self.n_jobs)
         clock = None if self.budget is None else Clock(check_positive("budget", self.budget), began)
         if clock and cluster is not None:
             raise PgccError(
@@ -213,7 +214,7 @@ class StackedEnsemble(Estimator):
                     done = sum(one.run.epochs for one in entrants)
                     total = done + sum(one.plan.epochs - one.run.epochs for one in entrants if one.is_live)
                 else:
-                    done, total = int(time.perf_counter() - clock.began), math.ceil(clock.budget)
+                    done, total = int(search_clock() - clock.began), math.ceil(clock.budget)
                 bar.at(min(done, total), total, f"best {leader.score:.4f}")
                 if self.verbose and leader.found and leader.score > best:
                     best = leader.score
