@@ -179,6 +179,7 @@ MODELS = (
     "mixture-of-trees",
     "continuous-mixture",
     "hidden-tree",
+    "einsum-network",
     "strudel",
     "stacked-ensemble",
 )

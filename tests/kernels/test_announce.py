@@ -37,7 +37,7 @@ def test_a_kernel_and_those_that_it_calls(said):
     assert len(lines) == 2
 
 
-def test_the_clock_of_searches_stands_still_while_kernels_are_compiled(said, monkeypatch):
+def test_budgets_know_that_a_kernel_is_compiled(said, monkeypatch):
     compilation, _ = said
     monkeypatch.setattr(announce, "compilation", compilation)
     now = iter(range(100))

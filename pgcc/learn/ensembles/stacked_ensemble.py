@@ -125,8 +125,9 @@ class StackedEnsemble(Estimator):
         counts = data.held_out.counts
         with threadpool_limits(1, "blas"), crew(cluster) as workers, self._progress(clock) as tell:
             candidates = _copies(self.candidates, seed)
-            if self.exclude_empty != "auto":
-                candidates = [one.set_params(exclude_empty=self.exclude_empty) for one in candidates]
+            for candidate in candidates:
+                if self.exclude_empty != "auto" and "exclude_empty" in candidate.get_params():
+                    candidate.set_params(exclude_empty=self.exclude_empty)
             entrants = enter(candidates, data, checkpoint)
             pool = Threads(threads)
             try:
@@ -247,7 +248,7 @@ def default_candidates(seed: int = 0) -> list[Estimator]:
     with groups of 1, 2 and 5: some of every kind, because parts that differ make different mistakes."""
     products = [ContinuousMixture(latent_dim=latent) for latent in (8, 16)]
     trees = [ContinuousMixture("tree", latent_dim=latent, tree_seed=i) for latent, i in ((16, None), (8, 0), (16, 1))]
-    hidden = [HiddenTree(states) for states in (32, 32, 64)]
+    hidden = [HiddenTree(), HiddenTree(), *(HiddenTree(32, "tied", batch_size=128) for _ in range(2))]
     sizes = [(1, 7), (2, 4), (2, 10), (5, 2), (5, 10)]
     others = [MixtureOfTrees(20), MixtureOfTrees(20), *(SimplePGC(K, C) for K, C in sizes)]
     return [one.set_params(random_state=seed + i) for i, one in enumerate([*products, *trees, *hidden, *others])]
