@@ -12,7 +12,7 @@ from pgcc.learn.common.checkpoint import State
 from pgcc.learn.common.optimizers import Adam, Function, MiniBatches
 from pgcc.learn.kernels.encoded_tables import Table
 from pgcc.learn.mixtures.encoding import Grouped
-from pgcc.learn.mixtures.initialization import code_frequencies, start_by_em
+from pgcc.learn.mixtures.initialization import IndependentGroups, start_by_em
 from pgcc.learn.mixtures.mixture_likelihood import MixtureLikelihood, log_likelihoods
 from pgcc.learn.mixtures.partition import Exclusive
 from pgcc.learn.mixtures.recipes import Recipe
@@ -30,7 +30,6 @@ class MixtureProblem:
 
     def __init__(self, data: Grouped, validation: Grouped, components: int, threads: int):
         self.data, self.validation, self.components, self.threads = data, validation, components, threads
-        self._in_kernel = sum(not isinstance(group, Exclusive) for group in data.groups)
         self.start = lru_cache(maxsize=1)(self._start)  # runs with the same seed follow each other
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -39,7 +38,11 @@ class MixtureProblem:
 
     def _start(self, seed: int) -> np.ndarray:
         """The initial parameters."""
-        return start_by_em(self.data.start, self.components, np.random.default_rng(seed), self._in_kernel)
+        return start_by_em(self._groups, self.components, np.random.default_rng(seed))
+
+    @cached_property
+    def _groups(self) -> IndependentGroups:
+        return IndependentGroups(self.data.start, sum(not isinstance(group, Exclusive) for group in self.data.groups))
 
     def scores(self, learned: State) -> np.ndarray:
         """The log-likelihood of every distinct row of the validation data."""
@@ -48,7 +51,7 @@ class MixtureProblem:
     @cached_property
     def code_frequencies(self) -> np.ndarray:
         """The relative frequency of every code of a leaf, divided by the number of rows."""
-        return code_frequencies(self.data.start, self._in_kernel) / self.data.start.counts.sum()
+        return self._groups.code_frequencies() / self.data.start.counts.sum()
 
 
 def make_trainer(recipe: Recipe, seed: int, state: State | None, problem: MixtureProblem) -> MiniBatches:
