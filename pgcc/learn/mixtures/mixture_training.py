@@ -56,9 +56,8 @@ class MixtureProblem:
 
 def make_trainer(recipe: Recipe, seed: int, state: State | None, problem: MixtureProblem) -> MiniBatches:
     """The trainer for a recipe, new or restored from a state."""
-    adam = Adam(problem.start(seed) if state is None else state["theta"], ema_decay=recipe.ema_decay)
-    if state is not None:
-        adam.restore(state)
+    start = problem.start(seed) if state is None else state["theta"]
+    adam = Adam(start, state, ema_decay=recipe.ema_decay)
     return MiniBatches(
         MixtureBatches(problem, recipe), adam, recipe.learning_rate, recipe.last_rate, recipe.max_iter, seed
     )
@@ -69,14 +68,14 @@ class MixtureBatches:
 
     def __init__(self, problem: MixtureProblem, recipe: Recipe):
         self._problem, self._recipe = problem, recipe
-        self.rows = self.length = problem.data.rows.epoch
+        self.rows = problem.data.rows.epoch
         self.batch = recipe.batch_size
         self._likelihood: MixtureLikelihood | None = None
 
-    def batches(self, rng: np.random.Generator) -> Iterator[tuple[int, Function]]:
+    def batches(self, rng: np.random.Generator) -> Iterator[Function]:
         """All rows once, in random order; see `Objective`."""
         for table, drawn in self._problem.data.batches(self.batch, rng):
-            yield len(drawn), partial(self._value_and_gradient, table, drawn)
+            yield partial(self._value_and_gradient, table, drawn)
 
     def _value_and_gradient(self, table: Table, drawn: np.ndarray, parameters: np.ndarray) -> tuple[float, np.ndarray]:
         """Σ log p(row), and the gradient of Σ log p(row) + Σ prior · log leaf − weight_decay/2 · |parameters|²."""

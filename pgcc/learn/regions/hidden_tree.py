@@ -19,7 +19,7 @@ from pgcc.learn.common.training import Run, RunPlan
 from pgcc.learn.regions.cluster_start import ClusterStart
 from pgcc.learn.regions.layer_training import LayerEM, LayerLikelihood
 from pgcc.learn.regions.layers import Layers
-from pgcc.learn.regions.tied_tables import TiedBatches, TiedTables
+from pgcc.learn.regions.tied_tables import TiedTables, tied_batches
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.tables.packed_rows import Rows
 from pgcc.learn.trees.tree_em import chow_liu_structure
@@ -128,10 +128,8 @@ class HiddenTree(Estimator):
         first = tied.start(rng)
 
         def make_adam(state: State | None) -> MiniBatches:
-            adam = Adam(first, ema_decay=_EMA)
-            if state is not None:
-                adam.restore(state)
-            return MiniBatches(TiedBatches(likelihood, tied), adam, rate, _LAST_RATE, epochs, seed)
+            adam = Adam(first, state, ema_decay=_EMA)
+            return MiniBatches(tied_batches(likelihood, tied), adam, rate, _LAST_RATE, epochs, seed)
 
         learned = {"theta": (float, tied.size)}
         return [RunPlan(make_adam, epochs, patience, learned, Adam.shapes(tied.size), scores=scores)]

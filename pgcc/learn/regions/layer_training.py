@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from pgcc.errors import PgccError
@@ -78,10 +76,6 @@ class LayerLikelihood:
         held_out = self.data.held_out
         return float(held_out.counts @ self.logs(numbers.astype(PRECISION), held_out)) / held_out.total
 
-    def drawn(self, rng: np.random.Generator) -> Iterator[np.ndarray]:
-        """Mini-batches of the training data, in random order."""
-        return self.data.rows.draw(self.batch, rng)
-
 
 class LayerEM:
     """EM for tables: mini-batches first, whose steps become smaller (Cappé and Moulines 2009), and then all rows.
@@ -122,7 +116,7 @@ class LayerEM:
             total, self._counts = likelihood.all_rows(self.numbers)
             return total / rows.total
         total, steps = 0.0, 2 + epoch * -(-likelihood.rows // likelihood.batch)
-        for t, drawn in enumerate(likelihood.drawn(np.random.default_rng([self._seed, epoch])), start=steps):
+        for t, drawn in enumerate(rows.draw(likelihood.batch, np.random.default_rng([self._seed, epoch])), start=steps):
             codes, step = rows.codes(drawn), max(t**-_POWER, _LEAST_STEP)
             value, counts = likelihood.expected(self.numbers.astype(PRECISION), codes, np.ones(len(drawn)))
             self._counts = (1 - step) * self._counts + step * rows.total / len(drawn) * counts
