@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from pgcc.errors import PgccError
-from pgcc.learn.common.checkpoint import Shapes, State
+from pgcc.learn.common.checkpoint import State
+from pgcc.learn.common.training import RunPlan
 from pgcc.learn.regions.layers import Layers
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.tables.packed_rows import Rows
@@ -135,7 +138,15 @@ class LayerEM:
         """The state to resume from."""
         return {"counts": self._counts, "epoch": np.array(self._epoch)}
 
-    @staticmethod
-    def shapes(layers: Layers) -> tuple[Shapes, Shapes]:
-        """The arrays of `learned` and of `state`."""
-        return {"counts": (float, layers.size)}, {"counts": (float, layers.size), "epoch": (int,)}
+
+def em_plan(
+    likelihood: LayerLikelihood, start: np.ndarray, smoothing: float, seed: int, epochs: int, patience: int
+) -> RunPlan:
+    """A run of `LayerEM`."""
+    layers, counts = likelihood.layers, {"counts": (float, len(start))}
+
+    def scores(learned: State) -> np.ndarray:
+        return likelihood.logs(layers.normalized(learned["counts"], smoothing), likelihood.data.held_out)
+
+    make_em = partial(LayerEM, likelihood, start, smoothing, seed)
+    return RunPlan(make_em, epochs, patience, counts, {**counts, "epoch": (int,)}, scores=scores)
