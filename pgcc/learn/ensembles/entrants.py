@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
@@ -48,9 +47,8 @@ class Entrant:
     Attributes
     ----------
     candidate : Estimator
-    number, seed, rank : int
-        The number of the run among those of the candidate; the seed of these; how many that differ in the seed or the
-        number only come before it.
+    number, seed : int
+        The number of the run among those of the candidate, and the seed of these.
     plan : RunPlan
     data : DataSplit
     saved : Checkpoint
@@ -68,7 +66,6 @@ class Entrant:
     candidate: Estimator
     number: int
     seed: int
-    rank: int
     plan: RunPlan
     data: DataSplit
     saved: Checkpoint
@@ -187,7 +184,6 @@ class Entrant:
 def enter(candidates: Sequence[Estimator], data: DataSplit, folder: CheckpointPath | None) -> list[Entrant]:
     """All runs of all candidates, with what a checkpoint has of them."""
     entrants: list[Entrant] = []
-    alike: Counter[str] = Counter()
     for candidate in candidates:
         seed, no_plan = seed_of(getattr(candidate, "random_state", 0), folder), RunPlan(_never, 0, None, {}, {})
         try:
@@ -196,19 +192,15 @@ def enter(candidates: Sequence[Estimator], data: DataSplit, folder: CheckpointPa
                 plans = [replace(plan, scores=None) for plan in plans]
             settings, arrays = candidate._settings(seed), list(candidate._arrays(data))
         except FAILURES as error:
-            entrants.append(Entrant(candidate, 0, seed, 0, no_plan, data, Checkpoint(None, {})))
+            entrants.append(Entrant(candidate, 0, seed, no_plan, data, Checkpoint(None, {})))
             entrants[-1].fail(error)
             continue
-        kind = f"{type(candidate)} { {**candidate.get_params(), 'random_state': None} }"
         for number, plan in enumerate(plans):
             place = part_of(folder, len(entrants))
             saved = Checkpoint(place, {**settings, "run": number}, *data.tables, *arrays)
             run = (read_runs(saved, [plan]) or [Run()])[0]
-            entrants.append(
-                Entrant(
-                    candidate, number, seed, alike[kind], plan, data, saved, run, seconds=sum(run.history["seconds"])
-                )
-            )
+            seconds = math.fsum(run.history["seconds"])
+            entrants.append(Entrant(candidate, number, seed, plan, data, saved, run, seconds=seconds))
     return entrants
 
 

@@ -112,7 +112,7 @@ def _go_there(part: tuple[Estimator, int, int, Run, int], data: DataSplit) -> tu
     candidate, number, seed, run, until = part
     plan = candidate._plans(candidate._read(data, None, seed), seed, HERE)[number]
     # if the worker is lost, another starts from the same run
-    entrant = Entrant(candidate, number, seed, 0, plan, data, Checkpoint(None, {}), deepcopy(run))
+    entrant = Entrant(candidate, number, seed, plan, data, Checkpoint(None, {}), deepcopy(run))
     entrant.go(until)
     entrant.run.trainer = None
     return entrant.run, entrant.found, entrant.failure, entrant.out
@@ -174,7 +174,7 @@ def _fresh(
         for one, weight in zip(found, weights.tolist(), strict=True):
             kinds[type(one.candidate)] += weight
     of_kind = [(one, kinds.get(type(one.candidate), 1.0)) for one in idle if not one.run.epochs]
-    return sorted(of_kind, key=lambda pair: (-pair[1], pair[0].rank, *_cost(pair[0], entrants)))
+    return sorted(of_kind, key=lambda pair: (-pair[1], *_cost(pair[0], entrants)))
 
 
 def _cost(entrant: Entrant, entrants: Sequence[Entrant]) -> tuple[float, int]:
