@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -24,6 +24,9 @@ FAILURES = (PgccError, ArithmeticError, np.linalg.LinAlgError, MemoryError)
 _KINDS: tuple[type[PgccError], ...] = (CircuitError, EvidenceError, FormatError, PrecisionError, SemanticsError)
 # Validation rows are scored in between as long as that takes less than this part of the time.
 _LOOKING = 0.05
+# The parts of a budget that are kept for the end, at least, and that it may be late. Circuits may take so many times as
+# long to build as when that was tried.
+_RESERVE, _GRACE, _LONGER = 0.03, 0.04, 1.2
 
 
 class Found(NamedTuple):
@@ -33,11 +36,29 @@ class Found(NamedTuple):
     logs: np.ndarray
 
 
-class Clock(Protocol):
-    """Whether there is time."""
+class Clock:
+    """A budget in seconds, which may be infinite; some of them are kept for the circuits at the end."""
+
+    def __init__(self, budget: float = math.inf):
+        self.budget, self.began, self.building = budget, time.perf_counter(), 0.0
+
+    @property
+    def passed(self) -> float:
+        """The seconds that have passed."""
+        return time.perf_counter() - self.began
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left for training."""
+        return (1 - _RESERVE) * self.budget - _LONGER * self.building - self.passed
 
     def has(self, seconds: float) -> bool:
         """Whether most of something that takes so long would be in time."""
+        return self.left > 0.6 * seconds
+
+    def has_until_the_end(self, seconds: float) -> bool:
+        """Whether something that takes so long would end before the budget does, or a little later."""
+        return (1 + _GRACE) * self.budget - self.passed > seconds
 
 
 @dataclass(eq=False)
@@ -55,8 +76,8 @@ class Entrant:
     run : Run
     found : Found, optional
         What it has found; consistent at any time, while `run` may be in the middle of an epoch.
-    seconds, building : float
-        The seconds it has run, and those that its circuit takes to build, if that was tried.
+    building : float
+        The seconds that its circuit takes to build, if that was tried.
     out : bool
         Whether it takes no further part.
     failure : PgccError, optional
@@ -71,11 +92,9 @@ class Entrant:
     saved: Checkpoint
     run: Run = field(default_factory=Run)
     found: Found | None = None
-    seconds: float = 0.0
     building: float = 0.0
     out: bool = False
     failure: PgccError | None = None
-    _steps: Iterator[None] | None = None
     _looking: float = 0.0
 
     @property
@@ -88,6 +107,11 @@ class Entrant:
     def is_live(self) -> bool:
         """Whether it can go on."""
         return not (self.out or self.run.over)
+
+    @property
+    def seconds(self) -> float:
+        """The seconds it has run."""
+        return math.fsum(self.run.history["seconds"]) + self._looking
 
     @property
     def epoch_seconds(self) -> float:
@@ -107,25 +131,23 @@ class Entrant:
         gain = float(np.max(scores) - np.max(scores[:half])) if self.run.epochs > 1 else math.inf
         return math.inf if math.isnan(gain) else gain
 
-    def go(self, until: int, clock: Clock | None = None, last: bool = False, seconds: float = 0.0) -> None:
-        """Do epochs until this many are done, and these seconds are spent, or the time is up; see what was found.
+    def go(self, clock: Clock, until: int, seconds: float = 0.0, last: bool = False) -> None:
+        """Do epochs until so many are done in all, in so many seconds, or the time is up; see what was found.
 
         If these epochs are the last ones, the schedule of the learning rate ends with them.
         """
-        began = time.perf_counter()
         try:
             if last:  # try how long the circuit takes: its seconds are kept for the end
                 self._built(self.run)
                 until -= int(self.building / self.epoch_seconds)
-            self._steps = self._steps or run_epochs(self.plan, self.run)
-            while self.is_live and (self.run.epochs < until or time.perf_counter() - began < seconds):
-                if clock is not None and not clock.has(self.epoch_seconds):
-                    break
+            steps = run_epochs(self.plan, self.run)
+            while (
+                self.is_live and (self.run.epochs < until or self.seconds < seconds) and clock.has(self.epoch_seconds)
+            ):
                 if last and isinstance(self.run.trainer, MiniBatches):
                     self.run.trainer.epochs = until
-                next(self._steps, None)
-                spent = self.seconds + time.perf_counter() - began
-                if not self.found or self._looking < _LOOKING * spent:
+                next(steps, None)
+                if not self.found or self._looking < _LOOKING * self.seconds:
                     self.look()
                 if not self.run.epochs % EVERY:
                     write_runs(self.saved, [self.run])
@@ -137,8 +159,6 @@ class Entrant:
             raise
         except FAILURES as error:
             self.fail(error)
-        finally:
-            self.seconds += time.perf_counter() - began
 
     def look(self) -> None:
         """Score the validation data with the best parameters so far, if they are new."""
@@ -178,7 +198,7 @@ class Entrant:
 
     def leave(self) -> None:
         """Take no further part; what was found stays."""
-        self.out, self._steps, self.run.state, self.run.trainer = True, None, {}, None
+        self.out, self.run.state, self.run.trainer = True, {}, None
 
 
 def enter(candidates: Sequence[Estimator], data: DataSplit, folder: CheckpointPath | None) -> list[Entrant]:
@@ -199,8 +219,7 @@ def enter(candidates: Sequence[Estimator], data: DataSplit, folder: CheckpointPa
             place = part_of(folder, len(entrants))
             saved = Checkpoint(place, {**settings, "run": number}, *data.tables, *arrays)
             run = (read_runs(saved, [plan]) or [Run()])[0]
-            seconds = math.fsum(run.history["seconds"])
-            entrants.append(Entrant(candidate, number, seed, plan, data, saved, run, seconds=seconds))
+            entrants.append(Entrant(candidate, number, seed, plan, data, saved, run))
     return entrants
 
 

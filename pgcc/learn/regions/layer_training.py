@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pgcc.errors import PgccError
+from pgcc.interrupts import end_if_unwanted
 from pgcc.learn.common.checkpoint import Shapes, State
 from pgcc.learn.regions.layers import Layers
 from pgcc.learn.tables.data_split import DataSplit
@@ -40,6 +41,7 @@ class LayerLikelihood:
         """Σ weight(row) · log p(row), and the expected counts."""
         total, counts = 0.0, np.zeros(len(numbers))
         for first in range(0, len(codes), self._piece):
+            end_if_unwanted()
             part = slice(first, first + self._piece)
             value, flows = self._expected(numbers, codes[part], weights[part])
             total, counts = total + value, counts + flows
