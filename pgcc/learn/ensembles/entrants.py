@@ -76,8 +76,8 @@ class Entrant:
     run : Run
     found : Found, optional
         What it has found; consistent at any time, while `run` may be in the middle of an epoch.
-    building : float
-        The seconds that its circuit takes to build, if that was tried.
+    seconds, building : float
+        The seconds it has run, and those that its circuit takes to build, if that was tried.
     out : bool
         Whether it takes no further part.
     failure : PgccError, optional
@@ -92,10 +92,14 @@ class Entrant:
     saved: Checkpoint
     run: Run = field(default_factory=Run)
     found: Found | None = None
+    seconds: float = field(init=False)
     building: float = 0.0
     out: bool = False
     failure: PgccError | None = None
     _looking: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.seconds = math.fsum(self.run.history["seconds"])
 
     @property
     def size(self) -> int:
@@ -107,11 +111,6 @@ class Entrant:
     def is_live(self) -> bool:
         """Whether it can go on."""
         return not (self.out or self.run.over)
-
-    @property
-    def seconds(self) -> float:
-        """The seconds it has run."""
-        return math.fsum(self.run.history["seconds"]) + self._looking
 
     @property
     def epoch_seconds(self) -> float:
@@ -131,28 +130,29 @@ class Entrant:
         gain = float(np.max(scores) - np.max(scores[:half])) if self.run.epochs > 1 else math.inf
         return math.inf if math.isnan(gain) else gain
 
-    def go(self, clock: Clock, until: int, seconds: float = 0.0, last: bool = False) -> None:
-        """Do epochs until so many are done in all, in so many seconds, or the time is up; see what was found.
+    def go(self, clock: Clock, epochs: int = 0, seconds: float = 0.0, last: bool = False) -> None:
+        """Go on until it has done so many epochs and run so many seconds in all, or time is up; see what was found.
 
         If these epochs are the last ones, the schedule of the learning rate ends with them.
         """
+        run, began = self.run, time.perf_counter() - self.seconds
         try:
             if last:  # try how long the circuit takes: its seconds are kept for the end
-                self._built(self.run)
-                until -= int(self.building / self.epoch_seconds)
-            steps = run_epochs(self.plan, self.run)
-            while (
-                self.is_live and (self.run.epochs < until or self.seconds < seconds) and clock.has(self.epoch_seconds)
-            ):
-                if last and isinstance(self.run.trainer, MiniBatches):
-                    self.run.trainer.epochs = until
+                self._built(run)
+                epochs = run.epochs + round((seconds - self.seconds - self.building) / self.epoch_seconds)
+                seconds = 0.0
+            steps = run_epochs(self.plan, run)
+            while self.is_live and (run.epochs < epochs or self.seconds < seconds) and clock.has(self.epoch_seconds):
+                if last and isinstance(run.trainer, MiniBatches):
+                    run.trainer.epochs = epochs
                 next(steps, None)
+                self.seconds = time.perf_counter() - began
                 if not self.found or self._looking < _LOOKING * self.seconds:
                     self.look()
-                if not self.run.epochs % EVERY:
-                    write_runs(self.saved, [self.run])
+                if not run.epochs % EVERY:
+                    write_runs(self.saved, [run])
             self.look()
-            write_runs(self.saved, [self.run])
+            write_runs(self.saved, [run])
             if last:
                 self.leave()
         except CheckpointError:

@@ -78,25 +78,25 @@ def go_on_threads(threads: Threads, tell: Callable[[], None], legs: Sequence[Leg
 
 def go_on_workers(workers: Crew, data: DataSplit, tell: Callable[[], None], legs: Sequence[Leg]) -> None:
     """Run legs on the workers of a cluster; what they did is written to our disk."""
-    parts = [(leg.entrant.candidate, leg.entrant.number, leg.entrant.seed, leg.entrant.run, leg.until) for leg in legs]
+    parts = [(leg.entrant.candidate, leg.entrant.number, leg.entrant.seed, leg.entrant.run, leg.epochs) for leg in legs]
     for i, found in workers.as_completed(_go_there, parts, workers.send(data)):
         entrant = legs[i].entrant
         if isinstance(found, Lost):
             entrant.fail(found.reason)
         else:
-            entrant.run, entrant.found, entrant.failure, entrant.out = found
+            entrant.run, entrant.found, entrant.failure, entrant.out, entrant.seconds = found
             write_runs(entrant.saved, [entrant.run])
         tell()
 
 
 def _go_there(part: tuple[Estimator, int, int, Run, int], data: DataSplit) -> tuple[Any, ...]:
-    candidate, number, seed, run, until = part
+    candidate, number, seed, run, epochs = part
     plan = candidate._plans(candidate._read(data, None, seed), seed, HERE)[number]
     # if the worker is lost, another starts from the same run
     entrant = Entrant(candidate, number, seed, plan, data, Checkpoint(None, {}), deepcopy(run))
-    entrant.go(Clock(), until)
+    entrant.go(Clock(), epochs)
     entrant.run.trainer = None
-    return entrant.run, entrant.found, entrant.failure, entrant.out
+    return entrant.run, entrant.found, entrant.failure, entrant.out, entrant.seconds
 
 
 # -- with a budget --------------------------------------------------------------------------------------------------
@@ -116,11 +116,12 @@ def race_by_seconds(
         clock.building = math.fsum(one.building for one in entrants)
         tell()
 
-    threads.go(lambda: _next_leg(entrants, counts, clock, threads), look)
+    threads.go(lambda: _next_leg(entrants, counts, threads), look)
 
 
-def _next_leg(entrants: Sequence[Entrant], counts: np.ndarray, clock: Clock, threads: Threads) -> Leg | None:
-    """Who runs next, and how far."""
+def _next_leg(entrants: Sequence[Entrant], counts: np.ndarray, threads: Threads) -> Leg | None:
+    """Who runs next, and how long."""
+    clock = threads.clock
     idle = [one for one in entrants if one.is_live and one not in threads.running]
     begun, least = [one for one in idle if one.found], _LEAST_LEG * clock.budget
     seconds = threads.count * clock.left - math.fsum(min(one.seconds, clock.left) for one in threads.running)
@@ -135,8 +136,7 @@ def _next_leg(entrants: Sequence[Entrant], counts: np.ndarray, clock: Clock, thr
     best = int(np.argmax(np.where(useful, shares, -1.0)))
     one, step = begun[best], max(begun[best].seconds, least)
     last = shares[best] < min(1.5 * step, need[best])
-    epochs = max(1, int((shares[best] if last else step) / one.epoch_seconds))
-    return Leg(one, one.run.epochs + epochs, last=last)
+    return Leg(one, seconds=one.seconds + (shares[best] if last else step), last=last)
 
 
 def _fresh(
@@ -187,7 +187,7 @@ class Leg(NamedTuple):
     """What an entrant does next; see `Entrant.go`."""
 
     entrant: Entrant
-    until: int
+    epochs: int = 0
     seconds: float = 0.0
     last: bool = False
 
