@@ -306,6 +306,11 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         """The threshold above which numbers count as 1; None if data have to be 0 and 1."""
         return check_threshold(self.binarize)
 
+    def _limits(self) -> tuple[int, int]:
+        """The checked parameters `max_iter` and `n_iter_no_change`, of estimators that have both."""
+        limits = {name: check_whole(name, getattr(self, name)) for name in ("max_iter", "n_iter_no_change")}
+        return limits["max_iter"], limits["n_iter_no_change"]
+
     def _columns(self) -> Sequence[str] | None:
         """The columns of the data, if they are known before."""
 
