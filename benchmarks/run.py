@@ -29,6 +29,7 @@ BENCHMARKS = {
     "sampling": "sampling",
     "cardinality": "cardinality",
     "learning": "learning",
+    "classifiers": "classifiers",
     "real": "real",
     "explorer": "explorer",
 }

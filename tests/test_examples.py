@@ -24,7 +24,7 @@ def test_every_example_is_tested():
     known = {"quickstart.py", "certified.py", "million_rows.py", "circuit.py", "beta.pgc", "beta.csv"}
     known |= {"dpp.py", "spanning_tree.py", "kernel.csv", "roads.edges", "composition.py", "validity.py", "gallery.py"}
     # cafe.pgc is sampled in docs/guide/cli.md; torch_dpp.py is run in test_torch.py, where torch is installed
-    known |= {"questions.py", "cafe.pgc", "torch_dpp.py", "diagnosis.py", "cough.bif"}
+    known |= {"questions.py", "cafe.pgc", "torch_dpp.py", "diagnosis.py", "cough.bif", "survey.py"}
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == known
 
 
@@ -63,6 +63,23 @@ def test_diagnosis(capsys):
     assert "ask next: rapid_test (0.222 nats)" in lines
     assert "Pr(flu | fever=high, cough=dry) = 0.903" in lines
     assert any(line.startswith("days off, inhaler given: 0 0.838") for line in lines)
+
+
+@pytest.mark.slow
+def test_survey(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["survey.py", "4"])
+    out = run("survey.py", capsys)
+    alone, tree, ensemble = map(float, re.findall(r"-\d\.\d{3}", re.search(r"of a test row: .*", out)[0]))
+    assert alone < tree < ensemble
+    for ticks in re.findall(r"ticks, \w+: (.*)", out):
+        assert 0.9 < sum(map(float, ticks.split())) <= 1.002
+    own, given = map(float, re.findall(r"(\d+\.\d)% right", out))
+    assert given > own
+    losses = dict(re.findall(r"^([a-z ]+): log-loss (\S+),", out, re.MULTILINE))
+    assert all(float(loss) < np.log(2) for loss in losses.values())
+    folder = Path(re.search(r"pgcc marginals (.*)survey.npz", out)[1])
+    assert pgcc.learn.load(folder / "survey.npz").model_.prob("home=city") > 0.2
+    assert "written: city.svg covariance.svg learning.svg survey.csv survey.html survey.npz" in out
 
 
 def test_certified(capsys):

@@ -46,7 +46,6 @@ OPERATIONS = {"CONST", "VAR", "SUM", "PRODUCT", "DET"}
 MANY = 3
 # Dispatches whose last branch is right for every operation, also for one that does not exist yet: the reason.
 TAKE_ANY_OPERATION = {
-    "passes/total.py:in_doubles": "there is no value, before anything is computed, where an operation is none of four",
     "passes/building.py:factors_of": "a node that is no constant, product or multiple is a factor, whatever it is",
     "validity/provenance.py:_combine": "an operation without a rule is not multiplied out, so that nothing is proved",
 }

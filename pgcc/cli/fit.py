@@ -72,6 +72,8 @@ def fit(args: argparse.Namespace) -> None:
         "seconds": seconds,
     }
     print(json_text(told) if args.json else _text(told))
+    if isinstance(model, StackedEnsemble) and not args.json:
+        print(model.summary())
 
 
 def _score(model: Estimator, rows: Rows) -> float:
@@ -84,13 +86,14 @@ def _score(model: Estimator, rows: Rows) -> float:
 
 
 def _estimator(args: argparse.Namespace) -> Estimator:
-    kind = MODELS[args.model]
+    model = args.model or ("simple-pgc" if args.budget is None else "stacked-ensemble")
+    kind = MODELS[model]
     known = kind().get_params()
     options = {name: OPTIONS.get(name, name) for name in _PARAMETERS}
     given = {name: value for name, option in options.items() if (value := getattr(args, option)) is not None}
     for name in given:
         if name not in known:
-            args.parser.error(f"--{options[name].replace('_', '-')} means nothing for {args.model}")
+            args.parser.error(f"--{options[name].replace('_', '-')} means nothing for {model}")
     return kind(**given)
 
 

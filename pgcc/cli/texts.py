@@ -20,7 +20,7 @@ examples:
   pgcc query kernel.npy "x1=1, x2=0" --kernel K         a determinantal point process
   pgcc query graph.edges "a-b=1"                        an edge of a random spanning tree
   pgcc compile examples/beta.pgc -o evaluator.py        readable, standalone Numba source
-  pgcc fit data.csv --model simple-pgc -o model.npz     learn a model, then ask it anything
+  pgcc fit data.csv --budget 60 -o model.npz            learn a model for a minute, then ask it anything
   pgcc check examples/beta.pgc                          is it a distribution?
 """
 

@@ -204,7 +204,7 @@ def mixture_of_copies(template: Flat, table: np.ndarray, weights: np.ndarray) ->
 
 
 def weighted_sum_of(parts: Sequence[Flat], weights: Sequence[Number]) -> Flat:
-    """Σ_i weights[i] · parts[i], where the parts share their leaves and nothing else.
+    """Σ_i weights[i] · parts[i]; what is equal in several parts is there once.
 
     Parts that are sums become one with it: of floats, their weights are multiplied with one rounding.
 
@@ -246,13 +246,31 @@ def weighted_sum_of(parts: Sequence[Flat], weights: Sequence[Number]) -> Flat:
         for term, factor in zip(terms.tolist(), factors, strict=True):
             product = nearest_float(weight) * nearest_float(factor) if float in (type(weight), type(factor)) else None
             top[term] = as_number(top.get(term, 0) + (mul(weight, factor) if product is None else product))
-    return Flat(
+    mixed = Flat(
         np.concatenate([*ops, [np.uint8(Op.SUM)]]),
         starts(np.concatenate([*lengths, np.array([len(top)])])),
         np.concatenate([*children, np.array([*top])]).astype(np.int32),
         [*numbers, *top.values()],
         data,
     )
+    return _without_copies(mixed) if _may_have_copies(mixed) else mixed
+
+
+def _may_have_copies(flat: Flat) -> bool:
+    """Whether two nodes may be equal: then two are whose children are leaves, and have equal sums of random numbers."""
+    inner = flat.op >= Op.SUM
+    numbers = np.random.default_rng(0).random(len(inner))[flat.child]
+    numbers[(flat.op == Op.SUM)[flat.parent]] *= flat.doubles
+    found = np.bincount(flat.parent, numbers, len(inner))
+    found = found[inner & (np.bincount(flat.parent, inner[flat.child], len(inner)) == 0)]
+    return len(np.unique(found)) < len(found)
+
+
+def _without_copies(flat: Flat) -> Flat:
+    build, position = FlatBuilder(), list[int]()
+    for op, children, data in flat.entries():
+        position.append(build.add(op, tuple([position[c] for c in children]), data))
+    return build.flat(position[-1])
 
 
 _NONE = np.zeros(0)

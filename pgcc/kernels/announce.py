@@ -58,6 +58,12 @@ class Compilation:
                 _say(f"compiled {name} in {seconds:.1f} s")
             self._told = False
 
+    @property
+    def seconds_so_far(self) -> float:
+        """`seconds`, with those of the kernel that is being compiled."""
+        with self._lock:
+            return self.seconds + (time.monotonic() - self._since if self._began else 0.0)
+
     def _tell(self) -> None:
         with self._lock:
             if self._began:
@@ -79,4 +85,4 @@ def search_clock() -> float:
 
     Searches with a time limit go by it, so that what they find does not depend on whether kernels are in the cache.
     """
-    return time.monotonic() - compilation.seconds
+    return time.monotonic() - compilation.seconds_so_far

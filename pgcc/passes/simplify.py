@@ -49,23 +49,25 @@ def fold(circuit: Circuit) -> Circuit:
 def _is_folded(flat: Flat) -> bool:
     """Whether it is seen at once that no rule applies, as in circuits of arrays; False if it is not seen.
 
-    No determinants and no numbers but 1 in sums; at least two terms or factors, without zeros; and no two nodes alike:
-    their sums of pseudo-random numbers for children are different (`Sharing` looks for those that only seem alike).
+    No determinants with a size and no numbers but 1, and none in products; at least two terms or factors, without
+    zeros; and no two nodes alike: their sums of pseudo-random numbers for children are different (`Sharing` looks for
+    those that only seem alike).
     """
-    is_sum, inner = flat.op == Op.SUM, flat.op >= Op.SUM
-    constants = np.flatnonzero(flat.op == Op.CONST)
-    if (flat.op == Op.DET).any() or (flat.lengths[inner] < 2).any() or not flat.doubles.all():
+    inner, op = flat.op >= Op.SUM, flat.op[flat.parent]
+    constants, dets = (np.flatnonzero(flat.op == one).tolist() for one in (Op.CONST, Op.DET))
+    if (flat.lengths[inner] < 2).any() or any(flat.data[i][3] is not None for i in dets) or not flat.doubles.all():
         return False
-    if any(type(flat.data[i]) is not int or flat.data[i] != 1 for i in constants.tolist()):
+    if any(type(flat.data[i]) is not int or flat.data[i] != 1 for i in constants):
         return False
-    if np.isin(flat.child[~is_sum[flat.parent]], constants).any() or len(set(flat.data.values())) < len(flat.data):
+    leaves = [number for i, number in flat.data.items() if flat.op[i] < Op.SUM]
+    if np.isin(flat.child[op == Op.PRODUCT], constants).any() or len(set(leaves)) < len(leaves):
         return False
-    keys = np.sort((flat.parent << 32) + flat.child)
+    keys = np.sort(((flat.parent << 32) + flat.child)[op != Op.DET])
     if (keys[1:] == keys[:-1]).any():  # a child twice
         return False
     drawn = np.random.default_rng(0).integers(1 << 63, size=len(flat.op), dtype=np.uint64)[flat.child]
-    drawn[is_sum[flat.parent]] *= flat.doubles.view(np.uint64) | np.uint64(1)
-    seen = np.sort(np.add.reduceat(drawn, flat.start[:-1][inner]) * np.uint64(2) + is_sum[inner].astype(np.uint64))
+    drawn[op == Op.SUM] *= flat.doubles.view(np.uint64) | np.uint64(1)
+    seen = np.sort(np.add.reduceat(drawn, flat.start[:-1][inner]) * np.uint64(4) + flat.op[inner])
     return bool((seen[1:] != seen[:-1]).all())
 
 

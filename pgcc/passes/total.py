@@ -39,6 +39,7 @@ _MOST_BITS, _ENOUGH = 1 << 13, 64
 _MOST_EXACT = 40
 LARGE = 1000  # edges
 _LEAST, _MOST = 2.0**-400, 2.0**400  # products of two doubles between these are in range
+_SIMPLE = {Op.CONST, Op.VAR, Op.SUM, Op.PRODUCT}  # what doubles are enough for
 _MOST_DIGITS = 39_000  # of a total, as many as MAX_BITS make
 
 _known: WeakKeyDictionary[Node, Number | arb] = WeakKeyDictionary()
@@ -115,12 +116,7 @@ def in_doubles(flat: Flat, z: float) -> float | None:
     """
     first, start, child, ops = flat.first_weight.tolist(), flat.start.tolist(), flat.child.tolist(), flat.op.tolist()
     weights = flat.doubles.tolist()
-    if not ((flat.doubles > 0.0) & (flat.doubles < _MOST)).all() or not {*ops} <= {
-        Op.CONST,
-        Op.VAR,
-        Op.SUM,
-        Op.PRODUCT,
-    }:
+    if not ((flat.doubles > 0.0) & (flat.doubles < _MOST)).all() or set(ops) - _SIMPLE:
         return None
     value: list[float] = []
     rounds: list[int] = []  # roundings of each value, relative to it: all terms are positive

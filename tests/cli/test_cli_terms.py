@@ -158,6 +158,8 @@ def test_fit(fail, tmp_path):
     assert fail("fit", path, *into, "--epochs", -1).startswith("--epochs -1: ")
     assert fail("fit", path, *into, "--seed", -1) == "--seed -1: expected a whole number, at least 0"
     assert fail("fit", path, *into, "--threads", 0) == "--threads 0: it is a number of threads, −1 for one a processor"
+    assert fail("fit", path, *into, "--budget", 0) == "--budget 0.0: expected a finite number > 0"
+    assert "--max-group means nothing for stacked-ensemble" in fail("fit", path, *into, "--budget", 9, "--max-group", 2)
 
 
 def test_what_the_user_wrote_stays(fail):

@@ -10,7 +10,7 @@ import pgcc
 from pgcc import pc
 from pgcc.ir.circuit import Circuit, from_flat
 from pgcc.ir.flat import Flat
-from pgcc.ir.flat_builder import FlatBuilder
+from pgcc.ir.flat_builder import FlatBuilder, weighted_sum_of
 from pgcc.ir.node import postorder
 from pgcc.passes.homogenize import homogenize
 from pgcc.testing import circuits
@@ -87,3 +87,14 @@ def test_evidence_on_a_circuit_with_nodes_that_become_equal():
     assert pgcc.compile(observed, normalize=False).prob(exact=True) == pgcc.compile(
         Circuit(smoothed.root, smoothed.variables), normalize=False
     ).prob({"a": 1}, exact=True)
+
+
+def test_what_parts_of_a_sum_share_is_there_once():
+    ab, rest = "(0.25*a*b + 0.75)", "(0.5*c + 0.5)"
+    parts = [pgcc.parse(text) for text in (f"{ab}*{rest}", f"0.5*{ab}*d + 0.5*{rest}", f"{ab}*{rest}")]
+    mixed = from_flat(weighted_sum_of([part._flat for part in parts], [0.5, 0.25, 0.25]), "abcd")
+    assert len(set(mixed.order)) == len(mixed.order)
+    assert Flat.of(mixed.order).equals(mixed._flat)
+    want = pgcc.mixture([0.5, 0.25, 0.25], parts)
+    assert pgcc.compile(mixed).prob("a=1, d=0", exact=True) == pgcc.compile(want).prob("a=1, d=0", exact=True)
+    assert pgcc.check(mixed).ok

@@ -37,6 +37,18 @@ def test_a_kernel_and_those_that_it_calls(said):
     assert len(lines) == 2
 
 
+def test_budgets_know_that_a_kernel_is_compiled(said, monkeypatch):
+    compilation, _ = said
+    monkeypatch.setattr(announce, "compilation", compilation)
+    now = iter(range(100))
+    monkeypatch.setattr(announce.time, "monotonic", lambda: float(next(now)))
+    before = announce.search_clock()
+    compilation.begins("kernel")
+    during = [announce.search_clock() for _ in range(3)]
+    compilation.ends()
+    assert max(abs(time - before) for time in (*during, announce.search_clock())) <= 3
+
+
 def test_the_next_one_is_announced_after_one_failed(said):
     compilation, lines = said
     compilation.begins("outer")

@@ -12,6 +12,8 @@ from pgcc.learn import (
     ChowLiu,
     CircuitMLE,
     ContinuousMixture,
+    EinsumNetwork,
+    HiddenTree,
     MixtureOfTrees,
     SimplePGC,
     StackedEnsemble,
@@ -63,6 +65,9 @@ def test_a_mixture_starts_at_random_but_its_steps_are_those_of_repeated_rows():
         MixtureOfTrees(2, max_iter=5),
         CircuitMLE(MIXTURE, "adam", max_iter=20, batch_size=16),
         ContinuousMixture(n_components=16, max_iter=15, learning_rate=0.01),
+        HiddenTree(2, max_iter=12),
+        HiddenTree(8, "tied", max_iter=30, batch_size=64),
+        EinsumNetwork(2, 2, 2, max_iter=12),
         StackedEnsemble([ChowLiu(), MixtureOfTrees(2, max_iter=2)]),
     ],
 )

@@ -140,6 +140,21 @@ def test_the_mixture_has_the_weights():
     assert model.validation_score_ == pytest.approx(model.score(many(seed=1)), abs=0.1)
 
 
+def test_one_column_given_the_others():
+    rng = np.random.default_rng(5)
+    rows = [{"a": str(a), "b": int(b), "c": ["no", "yes"][c]} for a, b, c in rng.integers(0, [3, 2, 2], (60, 3))]
+    stack = StackedEnsemble([ChowLiu(), SimplePGC(2, 2, max_iter=3), MixtureOfTrees(2, max_iter=3)]).fit(rows)
+    asked = [{"a": "1", "b": 1}, {"a": "2"}, {"b": 0, "c": "yes"}]
+    for name, states in stack.model_.states.items():
+        others = [{other: state for other, state in row.items() if other != name} for row in asked]
+        given = [[stack.model_.conditional({name: state}, row) for state in states] for row in others]
+        np.testing.assert_allclose(stack.conditional_proba(asked, name), given, rtol=2e-9)
+    either = StackedEnsemble([CircuitMLE(pgcc.parse("0.5*x1*x2 + 0.5*x3"))]).fit([[1, 1, 0], [0, 0, 1]] * 5)
+    assert either.conditional_proba([[0, 1, 0]], "x1").tolist() == [[0, 1]]
+    with pytest.raises(PgccError, match="probability 0"):
+        either.conditional_proba([[1, 0, 0]], "x3")
+
+
 def test_a_circuit_whose_total_is_not_1():
     """`CircuitMLE` keeps the total of the circuit; the weights of the mixture are those of distributions."""
     X = many(2)

@@ -31,7 +31,7 @@ from pgcc.passes.berkowitz import berkowitz
 from pgcc.passes.expand_det import expand_det
 from pgcc.passes.pipeline import PASSES, simplify
 from pgcc.passes.rules import RULES
-from pgcc.passes.simplify import fold
+from pgcc.passes.simplify import _is_folded, fold
 from pgcc.passes.total import total
 from pgcc.testing import DET_KINDS, brute_force, circuits, random_circuit, random_det
 
@@ -447,3 +447,12 @@ def test_a_total_that_more_bits_tell_from_zero():
     root = weighted_sum((tiny, 1, -1), (b, weighted_sum((1e300,), (a,)), weighted_sum((1e300,), (b,))))
     found = total(Circuit(root, ["a", "b"]))
     assert abs(Fraction(found) / tiny - 1) < Fraction(1, 10**12)
+
+
+@thorough
+@given(circuits(dets=True))
+def test_what_is_seen_to_be_folded_is(circuit):
+    folded = fold(circuit)
+    assert not _is_folded(circuit._flat) or (folded.edges, len(folded.order)) == (circuit.edges, len(circuit.order))
+    again = fold(folded)
+    assert again is folded or not _is_folded(folded._flat)

@@ -230,9 +230,10 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         check_width(self, X, len(circuit.domains or circuit.variables))
         return read_chunks(X, circuit.variables, threshold=self._threshold)[1]
 
-    def _score_codes(self, codes: np.ndarray) -> np.ndarray:
+    def _score_codes(self, codes: np.ndarray, rtol: float | None = None) -> np.ndarray:
         first, number = number_rows(codes)
-        return np.asarray(self.model_.logprob(Evidence.of_codes(self.circuit_.variables, codes[first])))[number]
+        rows = Evidence.of_codes(self.circuit_.variables, codes[first])
+        return np.asarray(self.model_.logprob(rows, rtol=rtol))[number]
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Draw rows from the learned distribution, as an array of 0 and 1, or of labels.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from sklearn.base import clone
 
 from pgcc.cluster import HERE
 from pgcc.errors import CircuitError, EvidenceError, FormatError, PgccError, PrecisionError, SemanticsError
+from pgcc.kernels.announce import search_clock
 from pgcc.learn.common.checkpoint import EVERY, Checkpoint, CheckpointError, CheckpointPath, State, part_of
 from pgcc.learn.common.estimator import Estimator, seed_of
 from pgcc.learn.common.optimizers import MiniBatches
@@ -37,15 +37,15 @@ class Found(NamedTuple):
 
 
 class Clock:
-    """A budget in seconds, which may be infinite; some of them are kept for the circuits at the end."""
+    """A budget in seconds, perhaps infinite; some are kept for the circuits at the end. Compiling does not count."""
 
     def __init__(self, budget: float = math.inf):
-        self.budget, self.began, self.building = budget, time.perf_counter(), 0.0
+        self.budget, self.began, self.building = budget, search_clock(), 0.0
 
     @property
     def passed(self) -> float:
         """The seconds that have passed."""
-        return time.perf_counter() - self.began
+        return search_clock() - self.began
 
     @property
     def left(self) -> float:
@@ -135,7 +135,7 @@ class Entrant:
 
         If these epochs are the last ones, the schedule of the learning rate ends with them.
         """
-        run, began = self.run, time.perf_counter() - self.seconds
+        run, began = self.run, search_clock() - self.seconds
         try:
             if last:  # try how long the circuit takes: its seconds are kept for the end
                 self._built(run)
@@ -146,7 +146,7 @@ class Entrant:
                 if last and isinstance(run.trainer, MiniBatches):
                     run.trainer.epochs = epochs
                 next(steps, None)
-                self.seconds = time.perf_counter() - began
+                self.seconds = search_clock() - began
                 if not self.found or self._looking < _LOOKING * self.seconds:
                     self.look()
                 if not run.epochs % EVERY:
@@ -162,7 +162,7 @@ class Entrant:
 
     def look(self) -> None:
         """Score the validation data with the best parameters so far, if they are new."""
-        run, began = self.run, time.perf_counter()
+        run, began = self.run, search_clock()
         if not run.best or (self.found and self.found.run.best_epoch == run.best_epoch and run.epochs):
             return
         history = {name: list(values) for name, values in run.history.items()}
@@ -175,7 +175,7 @@ class Entrant:
             logs = np.concatenate([member._score_codes(block.codes) for block in rows.blocks()])
         if not np.isnan(logs).any():
             self.found = Found(found, logs)
-        self._looking += time.perf_counter() - began
+        self._looking += search_clock() - began
 
     def member(self) -> Estimator:
         """The candidate as an estimator that has learned what was found."""
@@ -183,10 +183,10 @@ class Entrant:
         return self._built(self.found.run)
 
     def _built(self, run: Run) -> Estimator:
-        began, member = time.perf_counter(), clone(self.candidate)
+        began, member = search_clock(), clone(self.candidate)
         member._read(self.data, None, 0)
         member._conclude([run], self.data)
-        self.building = time.perf_counter() - began
+        self.building = search_clock() - began
         return member
 
     def fail(self, error: BaseException | str) -> None:

@@ -35,6 +35,8 @@ from pgcc.progress import progress
 
 # Parts with a smaller weight are dropped.
 _LEAST_WEIGHT = 0.005
+# The relative accuracy of each of the two numbers whose quotient is a conditional probability.
+_RTOL_OF_PARTS = 0.4e-9
 
 
 @dataclass(eq=False, repr=False)
@@ -53,8 +55,9 @@ class StackedEnsemble(Estimator):
     candidates : sequence of estimators, optional
         The estimators to fit (copies of them), in any order. By default, `default_candidates`.
     budget : float, optional
-        Seconds of wall time. More of them go to the parts that promise most, and the fit ends within a tenth more. What
-        is learned then depends on the speed of the machine. By default, every part that is promising runs to its end.
+        Seconds of wall time, but for kernels that are compiled for the first time. More of them go to the parts that
+        promise most, and the fit ends within a tenth more. What is learned then depends on the speed of the machine. By
+        default, every part that is promising runs to its end.
     binarize : float, optional
         The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
         Candidates receive the data after this step, so their own thresholds are not used.
@@ -121,8 +124,9 @@ class StackedEnsemble(Estimator):
         counts = data.held_out.counts
         with threadpool_limits(1, "blas"), crew(cluster) as workers, self._progress(clock) as tell:
             candidates = _copies(self.candidates, seed)
-            if self.exclude_empty != "auto":
-                candidates = [one.set_params(exclude_empty=self.exclude_empty) for one in candidates]
+            for candidate in candidates:
+                if self.exclude_empty != "auto" and "exclude_empty" in candidate.get_params():
+                    candidate.set_params(exclude_empty=self.exclude_empty)
             entrants = enter(candidates, data, checkpoint)
             try:
                 for one in entrants:
@@ -214,10 +218,25 @@ class StackedEnsemble(Estimator):
 
             yield tell
 
-    def _score_codes(self, codes: np.ndarray) -> np.ndarray:
+    def _score_codes(self, codes: np.ndarray, rtol: float | None = None) -> np.ndarray:
         """Log-sum-exp over the members. Each member's log-likelihood is certified, so the mixture is as accurate."""
-        logs = np.array([member._score_codes(codes) for member in self.members_])
+        logs = np.array([member._score_codes(codes, rtol) for member in self.members_])
         return np.logaddexp.reduce(logs + np.log(self.weights_)[:, None], axis=0)
+
+    def _given_others(self, codes: np.ndarray, name: str) -> np.ndarray:
+        """Pr(state, others) of every state, divided by their sum: members are faster one by one than their mixture."""
+        domain, columns = self._domains[name], self.circuit_.variables
+        logs = np.empty((len(codes), len(domain.states)))
+        for i, state in enumerate(domain.columns):
+            joint = codes.copy()
+            for column in filter(None, domain.columns):
+                joint[:, columns.index(column)] = column == state
+            logs[:, i] = self._score_codes(joint, _RTOL_OF_PARTS)
+        largest = logs.max(axis=1, keepdims=True)
+        if np.isneginf(largest).any():
+            return super()._given_others(codes, name)  # says which row has probability 0
+        joints = np.exp(logs - largest)
+        return joints / joints.sum(axis=1, keepdims=True)
 
 
 def default_candidates(seed: int = 0) -> list[Estimator]:
@@ -225,7 +244,7 @@ def default_candidates(seed: int = 0) -> list[Estimator]:
     with groups of 1, 2 and 5: some of every kind, because parts that differ make different mistakes."""
     products = [ContinuousMixture(latent_dim=latent) for latent in (8, 16)]
     trees = [ContinuousMixture("tree", latent_dim=latent, tree_seed=i) for latent, i in ((16, None), (8, 0), (16, 1))]
-    hidden = [HiddenTree(states) for states in (32, 32, 64)]
+    hidden = [HiddenTree(), HiddenTree(), *(HiddenTree(32, "tied", batch_size=128) for _ in range(2))]
     sizes = [(1, 7), (2, 4), (2, 10), (5, 2), (5, 10)]
     others = [MixtureOfTrees(20), MixtureOfTrees(20), *(SimplePGC(K, C) for K, C in sizes)]
     return [one.set_params(random_state=seed + i) for i, one in enumerate([*products, *trees, *hidden, *others])]

@@ -23,10 +23,10 @@ class ClusterStart:
     """
 
     def __init__(self, rows: Rows, rng: np.random.Generator):
-        self._codes = rows.codes(np.sort(rng.permutation(len(rows))[:_SAMPLE]))
+        self._codes = rows.codes(np.sort(next(rows.draw(_SAMPLE, rng))))
         self._seen = np.where(self._codes < 0, 0.5, self._codes)
         self._different, self._rng = np.unique(self._seen, axis=0), rng
-        self._scale = len(rows) / len(self._codes)
+        self._scale = rows.total / len(self._codes)
 
     def centers(self, count: int) -> np.ndarray:
         """Different rows at random, as far as there are any."""
@@ -40,9 +40,8 @@ class ClusterStart:
         >>> start.shares(np.array([[0, 0], [0, 1]]), np.array([1.0, 0.1])).round(2).tolist()
         [[0.73, 0.27], [0.27, 0.73]]
         """
-        far = (self._seen * weights) @ (
-            1 - 2 * centers
-        ).T + centers @ weights  # Σ_j w_j · |x_j − c_j|, if c_j is 0 or 1
+        # Σ w_j · |x_j − c_j|, for c_j of 0 and 1
+        far = (self._seen * weights) @ (1 - 2 * centers).T + centers @ weights
         near = np.exp(_SHARPNESS * (far.min(axis=1, keepdims=True) - far))
         return near / near.sum(axis=1, keepdims=True)
 

@@ -45,6 +45,9 @@ class EinsumNetwork(Estimator):
         The number of rows of a mini-batch.
     binarize : float, optional
         The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
+    exclude_empty : bool or "auto"
+        Whether the distribution is that given that a row is not empty (`Circuit.exclude_empty`). "auto": if no row is,
+        though at least ten would be if the variables were independent; not of variables with states.
     random_state : int, numpy Generator or RandomState, or None
         The same number gives the same model.
     verbose : bool, optional
@@ -86,6 +89,7 @@ class EinsumNetwork(Estimator):
     smoothing: float = 0.1
     batch_size: int = 256
     binarize: float | None = None
+    exclude_empty: bool | str = False
     random_state: Any = 0
     verbose: bool | None = None
 

@@ -59,6 +59,9 @@ class HiddenTree(Estimator):
         The number of rows of a mini-batch.
     binarize : float, optional
         The threshold above which numbers count as 1. By default, data are 0 and 1 (or −1, NaN, None if missing).
+    exclude_empty : bool or "auto"
+        Whether the distribution is that given that a row is not empty (`Circuit.exclude_empty`). "auto": if no row is,
+        though at least ten would be if the variables were independent; not of variables with states.
     random_state : int, numpy Generator or RandomState, or None
         The same number gives the same model.
     verbose : bool, optional

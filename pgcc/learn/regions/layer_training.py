@@ -118,16 +118,16 @@ class LayerEM:
 
     def advance(self) -> float:
         """An epoch; returns the mean log-likelihood of the training data, under the tables before each step."""
-        likelihood, epoch = self._likelihood, self._epoch
+        likelihood, epoch, rows = self._likelihood, self._epoch, self._likelihood.data.rows
         self._epoch += 1
         if epoch >= _MINI_EPOCHS:
             total, self._counts = likelihood.all_rows(self.numbers)
-            return total / likelihood.rows
+            return total / rows.total
         total, steps = 0.0, 2 + epoch * -(-likelihood.rows // likelihood.batch)
         for t, drawn in enumerate(likelihood.drawn(np.random.default_rng([self._seed, epoch])), start=steps):
-            codes, step = likelihood.data.rows.codes(drawn), max(t**-_POWER, _LEAST_STEP)
+            codes, step = rows.codes(drawn), max(t**-_POWER, _LEAST_STEP)
             value, counts = likelihood.expected(self.numbers.astype(PRECISION), codes, np.ones(len(drawn)))
-            self._counts = (1 - step) * self._counts + step * likelihood.rows / len(drawn) * counts
+            self._counts = (1 - step) * self._counts + step * rows.total / len(drawn) * counts
             total += value
         return total / likelihood.rows
 
