@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 
 from pgcc.errors import PgccError, brief
+from pgcc.interrupts import end_if_unwanted
 from pgcc.model import Model
 
 T = TypeVar("T")
@@ -59,7 +60,12 @@ class Crew:
 
     def total(self, function: Callable[..., Any], parts: Sequence[Any], *common: Any) -> Any:
         """Σ function(part, *common), added up in an order that depends only on the number of parts."""
-        return _add_in_pairs((function(part, *common) for part in parts), add)
+
+        def term(part: Any) -> Any:
+            end_if_unwanted()
+            return function(part, *common)
+
+        return _add_in_pairs(map(term, parts), add)
 
 
 HERE = Crew()

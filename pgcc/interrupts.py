@@ -1,4 +1,4 @@
-"""Ctrl-C during calls of libraries, and while files are written.
+"""Ctrl-C during calls of libraries, and while files are written; and threads that end when nobody waits for them.
 
 Python raises KeyboardInterrupt in the main thread between two of its instructions, so that a call of a library that
 takes seconds holds it up. In a library there is one remedy, `interruptible`: the call is made on another thread. A
@@ -45,6 +45,22 @@ def interruptible(function: Callable[..., Any], *args: Any) -> Any:
     if errors:
         raise errors[0]
     return results[0]
+
+
+class Stopped(BaseException):
+    """Raised in a thread whose work is not wanted any more."""
+
+
+class StoppableThread(threading.Thread):
+    """A thread that ends soon, with `Stopped`, when `is_wanted` is set to False: at the next `end_if_unwanted`."""
+
+    is_wanted = True
+
+
+def end_if_unwanted() -> None:
+    """Called between parts of long work: raises `Stopped` in a `StoppableThread` that is not wanted any more."""
+    if not getattr(threading.current_thread(), "is_wanted", True):
+        raise Stopped
 
 
 def end_at_once() -> None:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
+from pgcc.interrupts import end_if_unwanted
+
 # The most rows of a chunk, so that its results stay in the cache, and the most bytes of its evidence.
 MOST_ROWS, _BYTES = 1 << 15, 1 << 24
 
@@ -60,6 +62,7 @@ def for_chunks(
 def _work_off(work: Callable[[slice], None], rest: Iterator[slice]) -> None:
     """Take pieces until none is left. (Threads may share a list iterator: each piece is taken by only one of them.)"""
     for piece in rest:
+        end_if_unwanted()
         work(piece)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pgcc.errors import FormatError, circuit_from, printable
-from pgcc.formats.io import as_path, is_replaceable, unpacked_name, writing
+from pgcc.formats.io import as_path, is_replaceable, reading, unpacked_name, writing
 from pgcc.ir.circuit import Circuit
 from pgcc.progress import waiting
 
@@ -107,13 +107,8 @@ def load(path: str | os.PathLike[str], **options: Any) -> Circuit:
         advice = "circuit.relabel renames the variables" if unknown[0] == "names" else None
         message = f"{path}: the format {path.suffix} has no option {unknown[0]}="
         raise FormatError(message, argument=unknown[0], advice=advice)
-    try:
-        with waiting(printable(f"reading {path}")):
-            return read(path, **options)
-    except FileNotFoundError as error:
-        raise FormatError(f"{error.filename or path}: there is no such file") from None
-    except OSError as error:
-        raise FormatError(f"{path} cannot be read: {error.strerror or error}") from None
+    with reading(path), waiting(printable(f"reading {path}")):
+        return read(path, **options)
 
 
 def save(circuit: Circuit, path: str | os.PathLike[str]) -> None:

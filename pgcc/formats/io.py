@@ -88,6 +88,17 @@ def errors_in(path: Path) -> Iterator[None]:
         raise FormatError(f"{path}: {error}") from None
 
 
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """What the system says in the body is a FormatError about this file, or another one that belongs to it."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FormatError(f"{error.filename or path}: there is no such file") from None
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
 # -- bytes -------------------------------------------------------------------------------------------------------------
 
 

@@ -59,11 +59,6 @@ class Compilation:
             self._told = False
 
     @property
-    def is_under_way(self) -> bool:
-        """Whether a kernel is being compiled, in whichever thread."""
-        return bool(self._began)
-
-    @property
     def seconds_so_far(self) -> float:
         """`seconds`, with those of the kernel that is being compiled."""
         with self._lock:

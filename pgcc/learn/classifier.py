@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 
 from pgcc.errors import EvidenceError, PgccError, brief
 from pgcc.ir.domains import Domain, Domains, as_columns, domains_of
-from pgcc.learn.common.estimator import Estimator, NotLearnedError, has_names
+from pgcc.learn.common.estimator import Estimator, NotLearnedError, check_width, has_names
 from pgcc.learn.tables.packed_rows import pack_rows
 from pgcc.learn.tables.read_rows import read_chunks, read_rows, without_numbered_columns
 from pgcc.learn.trees.tree_estimators import MixtureOfTrees
@@ -110,16 +109,13 @@ class Classifier(ClassifierMixin, BaseEstimator):
             raise NotLearnedError.of(self)
         fitted, X = self.estimator_, without_numbered_columns(X)
         domains = {name: domain for name, domain in fitted._domains.items() if name != self.label_}
-        shape: tuple[int, ...] = getattr(X, "shape", ())
-        if not hasattr(X, "columns") and len(shape) == 2 and shape[1] != len(domains):
-            raise EvidenceError(
-                f"X has {shape[1]} features, but Classifier is expecting {len(domains)} features as input"
-            )
+        check_width(self, X, len(domains))
         threshold = None if self.estimator is None else self.estimator._threshold
         columns = as_columns(Domains(domains))
         more = len(fitted.circuit_.variables) - len(columns)
-        chunks = (np.pad(codes, ((0, 0), (0, more)), constant_values=-1) for codes in _codes(X, columns, threshold))
-        return np.concatenate([fitted._given_others(codes, self.label_) for codes in chunks])
+        chunks = read_chunks(X, columns, threshold=threshold)[1]
+        padded = (np.pad(codes, ((0, 0), (0, more)), constant_values=-1) for codes in chunks)
+        return np.concatenate([fitted._given_others(codes, self.label_) for codes in padded])
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable label of every row."""
@@ -133,7 +129,3 @@ class Classifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = tags.input_tags.allow_nan = tags.classifier_tags.poor_score = True
         return tags
-
-
-def _codes(X: Any, columns: Sequence[str], threshold: float | None) -> Iterator[np.ndarray]:
-    return read_chunks(X, columns, threshold=threshold)[1]

@@ -24,7 +24,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from pgcc.errors import CircuitError, FormatError, brief
-from pgcc.formats.io import DAMAGE, Archive, as_path, read_bytes, reason_of, writing
+from pgcc.formats.io import DAMAGE, Archive, as_path, read_bytes, reading, reason_of, writing
 from pgcc.formats.npz import circuit_in, to_arrays
 from pgcc.ir.circuit import Circuit
 from pgcc.learn.circuits.circuit_mle import CircuitMLE
@@ -216,8 +216,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     pgcc.errors.FormatError: nothing.npz: there is no such file
     """
     place = as_path(path)
+    with reading(place):
+        data = read_bytes(place)
     try:
-        archive = Archive(read_bytes(place))
+        archive = Archive(data)
         if _ENTRY not in archive.entries:
             raise FormatError("it does not hold an estimator; pgcc.load reads circuits")
         header = json.loads(archive.array(_ENTRY).tobytes().decode())
@@ -226,10 +228,6 @@ def load(path: str | os.PathLike[str]) -> Any:
                 f"it has version {header['version']!r} of the format, and this pgcc reads version {VERSION}"
             )
         return _Reader(archive).estimator(header["estimator"])
-    except FileNotFoundError:
-        raise FormatError(f"{place}: there is no such file") from None
-    except OSError as error:
-        raise FormatError(f"{place} cannot be read: {error.strerror or error}") from None
     except FormatError as error:
         raise FormatError(f"{place}: {error}") from None
     except (*DAMAGE, AttributeError, CircuitError, RecursionError) as error:

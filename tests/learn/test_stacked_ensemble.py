@@ -2,6 +2,8 @@
 
 import math
 import signal
+import threading
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,14 +11,19 @@ import pytest
 from sklearn.base import clone
 
 import pgcc
+from pgcc.cluster import HERE
 from pgcc.errors import EvidenceError, PgccError
+from pgcc.evaluate.parallel import for_chunks
+from pgcc.interrupts import StoppableThread, Stopped, end_if_unwanted
 from pgcc.learn import DPP, ChowLiu, CircuitMLE, ContinuousMixture, MixtureOfTrees, SimplePGC, StackedEnsemble
 from pgcc.learn.common.training import Run
 from pgcc.learn.ensembles import race
-from pgcc.learn.ensembles.race import _shares
+from pgcc.learn.ensembles.entrants import Clock, enter
+from pgcc.learn.ensembles.race import Leg, Threads, _shares
 from pgcc.learn.ensembles.stacking import additions, potentials, stacked_score, stacking_weights
 from pgcc.learn.mixtures import encoding
 from pgcc.learn.mixtures.encoding import tabulate
+from pgcc.learn.tables.packed_rows import batches
 
 
 def rows(n, seed):
@@ -179,15 +186,6 @@ def test_a_budget_gives_a_model():
     assert max(model.history_["weight"]) > 0
 
 
-def test_nobody_is_stopped_while_a_kernel_is_compiled(monkeypatch):
-    """Numba kept kernels that were half compiled, and the next ones failed with internal errors."""
-    looks = iter([True, True, False])
-    compilation = type("Compilation", (), {"is_under_way": property(lambda self: next(looks))})()
-    monkeypatch.setattr(race, "compilation", compilation)
-    race.Threads(1).stop([])
-    assert next(looks, None) is None
-
-
 def test_a_budget_that_is_too_small_says_so():
     with pytest.raises(PgccError, match="larger budget="):
         StackedEnsemble(field(), budget=1e-9).fit(many())
@@ -208,6 +206,55 @@ def test_seconds_go_where_a_doubling_is_worth_most():
     assert need.tolist() == [100.0, 100.0, 2.0]
     shares, _ = _shares([one, two, done], np.array([0.3, 0.1, 0.0]), 1000.0, 60.0)
     assert shares == pytest.approx([60.0, 60.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda step: [step() for _ in batches(10**6, 1, np.random.default_rng(0))],
+        lambda step: for_chunks(10**5, 1, 1, lambda part: step(), most_rows=1),
+        lambda step: for_chunks(10**5, 1, 2, lambda part: step(), most_rows=1),
+        lambda step: HERE.total(lambda part: step(), range(10**6)),
+    ],
+)
+def test_long_work_ends_soon_in_a_thread_that_is_not_wanted(work):
+    began, ended = threading.Event(), []
+
+    def step():
+        began.set()
+        time.sleep(1e-3)
+        return 0
+
+    def run():
+        try:
+            work(step)
+        except Stopped:
+            ended.append(True)
+
+    thread = StoppableThread(target=run, daemon=True)
+    thread.start()
+    assert began.wait(10)
+    thread.is_wanted = False
+    thread.join(10)
+    assert ended == [True]
+    end_if_unwanted()  # this thread is
+
+
+def test_a_run_that_is_stopped_keeps_what_it_had_found():
+    data = StackedEnsemble()._read(many(count=4000), None, 0)
+    (entrant,) = enter([SimplePGC(2, 2, "paper", max_iter=10**6, batch_size=8)], data, None)
+    threads = Threads(1, Clock())
+    threads.go(iter([Leg(entrant, 1), None]).__next__, lambda: None)
+    found = entrant.found
+    threads._start(Leg(entrant, 10**6))
+    (thread, _), *_ = threads.running.values()
+    threads.stop([entrant])
+    thread.join(10)
+    assert not thread.is_alive()
+    assert not threads.running
+    assert entrant.failure is None
+    assert found is not None
+    assert math.isfinite(entrant.score)
 
 
 def interrupt_after(monkeypatch, epochs):

@@ -115,8 +115,7 @@ class CircuitMLE(Estimator):
 
     def _plans(self, data: DataSplit, seed: int, workers: Crew) -> list[RunPlan]:
         """One run. Workers share the rows of every epoch of EM and every step of L-BFGS."""
-        epochs = check_whole("max_iter", self.max_iter)
-        patience = check_whole("n_iter_no_change", self.n_iter_no_change)
+        epochs, patience = self._limits()
         circuit = self._circuit_over(data.rows.names, data.named)
         check_decomposable(circuit, _NOT_DECOMPOSABLE, PgccError)
         likelihood = CircuitLikelihood(circuit, data.rows, data.validation, workers, bool(self.free_matrices))

@@ -227,13 +227,8 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
     def _code_chunks(self, X: Any) -> Iterator[np.ndarray]:
         """Rows over the variables of the circuit as int8 codes, in chunks."""
         circuit, X = self._learned(), without_numbered_columns(X)
-        columns, n = circuit.variables, len(circuit.domains or circuit.variables)
-        shape: tuple[int, ...] = getattr(X, "shape", ())
-        if not hasattr(X, "columns") and len(shape) == 2 and shape[1] != n:
-            raise EvidenceError(
-                f"X has {shape[1]} features, but {type(self).__name__} is expecting {n} features as input"
-            )
-        return read_chunks(X, columns, threshold=self._threshold)[1]
+        check_width(self, X, len(circuit.domains or circuit.variables))
+        return read_chunks(X, circuit.variables, threshold=self._threshold)[1]
 
     def _score_codes(self, codes: np.ndarray, rtol: float | None = None) -> np.ndarray:
         first, number = number_rows(codes)
@@ -312,6 +307,11 @@ class Estimator(KnowsOtherWords, DensityMixin, BaseEstimator):
         """The threshold above which numbers count as 1; None if data have to be 0 and 1."""
         return check_threshold(self.binarize)
 
+    def _limits(self) -> tuple[int, int]:
+        """The checked parameters `max_iter` and `n_iter_no_change`, of estimators that have both."""
+        limits = {name: check_whole(name, getattr(self, name)) for name in ("max_iter", "n_iter_no_change")}
+        return limits["max_iter"], limits["n_iter_no_change"]
+
     def _columns(self) -> Sequence[str] | None:
         """The columns of the data, if they are known before."""
 
@@ -376,6 +376,15 @@ def has_names(X: Any, rows: Rows) -> bool:
 
 
 # -- errors -------------------------------------------------------------------------------------------------------
+
+
+def check_width(estimator: object, X: Any, n: int) -> None:
+    """Refuse an array of another number of columns than n."""
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if not hasattr(X, "columns") and len(shape) == 2 and shape[1] != n:
+        raise EvidenceError(
+            f"X has {shape[1]} features, but {type(estimator).__name__} is expecting {n} features as input"
+        )
 
 
 class NotLearnedError(PgccError, NotFittedError):

@@ -119,10 +119,10 @@ class Run:
 
 
 def run_epochs(plan: RunPlan, run: Run) -> Iterator[None]:
-    """Run the remaining epochs, yielding after each."""
+    """Run the remaining epochs, yielding after each. Between two, others may go on where these end."""
     if run.over:
         return
-    run.trainer = trainer = plan.trainer(run.state or None)
+    run.trainer = trainer = run.trainer or plan.trainer(run.state or None)
     if not run.state:
         run.best = trainer.learned()
     while not run.over:

@@ -112,10 +112,7 @@ class ContinuousMixture(Estimator):
 
     def _plans(self, data: DataSplit, seed: int, workers: Crew) -> list[RunPlan]:
         """One run of Adam."""
-        epochs, patience = (
-            check_whole("max_iter", self.max_iter),
-            check_whole("n_iter_no_change", self.n_iter_no_change),
-        )
+        epochs, patience = self._limits()
         rate, batch = check_positive("learning_rate", self.learning_rate), check_whole("batch_size", self.batch_size)
         components = check_whole("n_components", self.n_components, most=1 << 20)
         mixture, often = self._mixture(data), Trees.independent(data.rows).probs[0, :, 0]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -25,6 +24,9 @@ FAILURES = (PgccError, ArithmeticError, np.linalg.LinAlgError, MemoryError)
 _KINDS: tuple[type[PgccError], ...] = (CircuitError, EvidenceError, FormatError, PrecisionError, SemanticsError)
 # Validation rows are scored in between as long as that takes less than this part of the time.
 _LOOKING = 0.05
+# The parts of a budget that are kept for the end, at least, and that it may be late. Circuits may take so many times as
+# long to build as when that was tried.
+_RESERVE, _GRACE, _LONGER = 0.03, 0.04, 1.2
 
 
 class Found(NamedTuple):
@@ -34,11 +36,29 @@ class Found(NamedTuple):
     logs: np.ndarray
 
 
-class Clock(Protocol):
-    """Whether there is time."""
+class Clock:
+    """A budget in seconds, perhaps infinite; some are kept for the circuits at the end. Compiling does not count."""
+
+    def __init__(self, budget: float = math.inf):
+        self.budget, self.began, self.building = budget, search_clock(), 0.0
+
+    @property
+    def passed(self) -> float:
+        """The seconds that have passed."""
+        return search_clock() - self.began
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left for training."""
+        return (1 - _RESERVE) * self.budget - _LONGER * self.building - self.passed
 
     def has(self, seconds: float) -> bool:
         """Whether most of something that takes so long would be in time."""
+        return self.left > 0.6 * seconds
+
+    def has_until_the_end(self, seconds: float) -> bool:
+        """Whether something that takes so long would end before the budget does, or a little later."""
+        return (1 + _GRACE) * self.budget - self.passed > seconds
 
 
 @dataclass(eq=False)
@@ -48,9 +68,8 @@ class Entrant:
     Attributes
     ----------
     candidate : Estimator
-    number, seed, rank : int
-        The number of the run among those of the candidate; the seed of these; how many that differ in the seed or the
-        number only come before it.
+    number, seed : int
+        The number of the run among those of the candidate, and the seed of these.
     plan : RunPlan
     data : DataSplit
     saved : Checkpoint
@@ -68,18 +87,19 @@ class Entrant:
     candidate: Estimator
     number: int
     seed: int
-    rank: int
     plan: RunPlan
     data: DataSplit
     saved: Checkpoint
     run: Run = field(default_factory=Run)
     found: Found | None = None
-    seconds: float = 0.0
+    seconds: float = field(init=False)
     building: float = 0.0
     out: bool = False
     failure: PgccError | None = None
-    _steps: Iterator[None] | None = None
     _looking: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.seconds = math.fsum(self.run.history["seconds"])
 
     @property
     def size(self) -> int:
@@ -110,38 +130,35 @@ class Entrant:
         gain = float(np.max(scores) - np.max(scores[:half])) if self.run.epochs > 1 else math.inf
         return math.inf if math.isnan(gain) else gain
 
-    def go(self, until: int, clock: Clock | None = None, last: bool = False, seconds: float = 0.0) -> None:
-        """Do epochs until this many are done, and these seconds are spent, or the time is up; see what was found.
+    def go(self, clock: Clock, epochs: int = 0, seconds: float = 0.0, last: bool = False) -> None:
+        """Go on until it has done so many epochs and run so many seconds in all, or time is up; see what was found.
 
         If these epochs are the last ones, the schedule of the learning rate ends with them.
         """
-        began = search_clock()
+        run, began = self.run, search_clock() - self.seconds
         try:
             if last:  # try how long the circuit takes: its seconds are kept for the end
-                self._built(self.run)
-                until -= int(self.building / self.epoch_seconds)
-            self._steps = self._steps or run_epochs(self.plan, self.run)
-            while self.is_live and (self.run.epochs < until or search_clock() - began < seconds):
-                if clock is not None and not clock.has(self.epoch_seconds):
-                    break
-                if last and isinstance(self.run.trainer, MiniBatches):
-                    self.run.trainer.epochs = until
-                next(self._steps, None)
-                spent = self.seconds + search_clock() - began
-                if not self.found or self._looking < _LOOKING * spent:
+                self._built(run)
+                epochs = run.epochs + round((seconds - self.seconds - self.building) / self.epoch_seconds)
+                seconds = 0.0
+            steps = run_epochs(self.plan, run)
+            while self.is_live and (run.epochs < epochs or self.seconds < seconds) and clock.has(self.epoch_seconds):
+                if last and isinstance(run.trainer, MiniBatches):
+                    run.trainer.epochs = epochs
+                next(steps, None)
+                self.seconds = search_clock() - began
+                if not self.found or self._looking < _LOOKING * self.seconds:
                     self.look()
-                if not self.run.epochs % EVERY:
-                    write_runs(self.saved, [self.run])
+                if not run.epochs % EVERY:
+                    write_runs(self.saved, [run])
             self.look()
-            write_runs(self.saved, [self.run])
+            write_runs(self.saved, [run])
             if last:
                 self.leave()
         except CheckpointError:
             raise
         except FAILURES as error:
             self.fail(error)
-        finally:
-            self.seconds += search_clock() - began
 
     def look(self) -> None:
         """Score the validation data with the best parameters so far, if they are new."""
@@ -181,13 +198,12 @@ class Entrant:
 
     def leave(self) -> None:
         """Take no further part; what was found stays."""
-        self.out, self._steps, self.run.state, self.run.trainer = True, None, {}, None
+        self.out, self.run.state, self.run.trainer = True, {}, None
 
 
 def enter(candidates: Sequence[Estimator], data: DataSplit, folder: CheckpointPath | None) -> list[Entrant]:
     """All runs of all candidates, with what a checkpoint has of them."""
     entrants: list[Entrant] = []
-    alike: Counter[str] = Counter()
     for candidate in candidates:
         seed, no_plan = seed_of(getattr(candidate, "random_state", 0), folder), RunPlan(_never, 0, None, {}, {})
         try:
@@ -196,19 +212,14 @@ def enter(candidates: Sequence[Estimator], data: DataSplit, folder: CheckpointPa
                 plans = [replace(plan, scores=None) for plan in plans]
             settings, arrays = candidate._settings(seed), list(candidate._arrays(data))
         except FAILURES as error:
-            entrants.append(Entrant(candidate, 0, seed, 0, no_plan, data, Checkpoint(None, {})))
+            entrants.append(Entrant(candidate, 0, seed, no_plan, data, Checkpoint(None, {})))
             entrants[-1].fail(error)
             continue
-        kind = f"{type(candidate)} { {**candidate.get_params(), 'random_state': None} }"
         for number, plan in enumerate(plans):
             place = part_of(folder, len(entrants))
             saved = Checkpoint(place, {**settings, "run": number}, *data.tables, *arrays)
             run = (read_runs(saved, [plan]) or [Run()])[0]
-            entrants.append(
-                Entrant(
-                    candidate, number, seed, alike[kind], plan, data, saved, run, seconds=sum(run.history["seconds"])
-                )
-            )
+            entrants.append(Entrant(candidate, number, seed, plan, data, saved, run))
     return entrants
 
 

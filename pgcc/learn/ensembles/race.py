@@ -7,23 +7,21 @@ go to those that may add most to the stack, and the learning rates of their last
 
 from __future__ import annotations
 
-import ctypes
 import math
 import queue
-import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgcc.cluster import HERE, Crew, Lost
-from pgcc.kernels.announce import compilation, search_clock
+from pgcc.interrupts import StoppableThread, Stopped
 from pgcc.learn.common.checkpoint import Checkpoint
 from pgcc.learn.common.estimator import Estimator
 from pgcc.learn.common.training import Run, write_runs
-from pgcc.learn.ensembles.entrants import Entrant
+from pgcc.learn.ensembles.entrants import Clock, Entrant
 from pgcc.learn.ensembles.stacking import potentials, stacking_weights
 from pgcc.learn.tables.data_split import DataSplit
 
@@ -36,30 +34,10 @@ _LEAST_GAIN, _UNKNOWN_GAIN = 0.02, 1.0
 _FIRST, _SHARE, _PROMISING, _LITTLE, _LATE = 3, 0.1, 0.2, 0.02, 0.15
 # How many times as long the first of its kind runs at first as others.
 _NEW_KIND = 4.0
-# The parts of a budget that are kept for the end, at least; that it may be late; and that an entrant runs, at least.
-_RESERVE, _GRACE, _LEAST_LEG = 0.04, 0.04, 0.01
+# The part of a budget that an entrant runs, at least.
+_LEAST_LEG = 0.01
 # Seconds between two looks.
 _TICK = 0.25
-
-
-class Clock:
-    """A budget in seconds, some of which are kept for the circuits at the end; compiling kernels does not count."""
-
-    def __init__(self, budget: float, began: float):
-        self.budget, self.began, self.reserve = budget, began, _RESERVE * budget
-
-    @property
-    def left(self) -> float:
-        """The seconds that are left for training."""
-        return self.began + self.budget - self.reserve - search_clock()
-
-    def has(self, seconds: float) -> bool:
-        """Whether most of something that takes so long would be in time."""
-        return self.left > 0.6 * seconds
-
-    def has_until_the_end(self, seconds: float) -> bool:
-        """Whether something that takes so long would end before the budget does, or a little later."""
-        return self.left + self.reserve + _GRACE * self.budget > seconds
 
 
 def worth(entrants: Sequence[Entrant], counts: np.ndarray) -> np.ndarray:
@@ -79,71 +57,71 @@ def race_by_rungs(
     entrants: Sequence[Entrant],
     counts: np.ndarray,
     saved: Checkpoint,
-    go: Callable[[list[tuple[Entrant, int]]], Any],
+    go: Callable[[list[Leg]], None],
 ) -> None:
-    """Run all to the next rung, drop the hopeless, and so on. `go` runs entrants, each up to a number of epochs."""
+    """Run all to the next rung, drop the hopeless, and so on. `go` runs legs."""
     _, rest = saved.read() or ({}, {"rung": 0, "out": []})
     for i in rest["out"]:
         entrants[i].leave()
     for rung in range(rest["rung"], len(_RUNGS)):
-        go([(one, max(2, math.ceil(_RUNGS[rung] * one.plan.epochs))) for one in entrants if one.is_live])
+        go([Leg(one, max(2, math.ceil(_RUNGS[rung] * one.plan.epochs))) for one in entrants if one.is_live])
         for one, worthy in zip(entrants, worth(entrants, counts) >= _HOPELESS, strict=True):
             if one.is_live and not worthy:
                 one.leave()
         saved.write({}, {"rung": rung + 1, "out": [i for i, one in enumerate(entrants) if one.out]})
 
 
-def go_on_workers(
-    workers: Crew, data: DataSplit, legs: Sequence[tuple[Entrant, int]], tell: Callable[[], None]
-) -> None:
-    """Run entrants on the workers of a cluster; what they did is written to our disk."""
-    parts = [(one.candidate, one.number, one.seed, one.run, until) for one, until in legs]
+def go_on_threads(threads: Threads, tell: Callable[[], None], legs: Sequence[Leg]) -> None:
+    """Run legs on threads."""
+    threads.go(partial(next, iter(legs), None), tell)
+
+
+def go_on_workers(workers: Crew, data: DataSplit, tell: Callable[[], None], legs: Sequence[Leg]) -> None:
+    """Run legs on the workers of a cluster; what they did is written to our disk."""
+    parts = [(leg.entrant.candidate, leg.entrant.number, leg.entrant.seed, leg.entrant.run, leg.epochs) for leg in legs]
     for i, found in workers.as_completed(_go_there, parts, workers.send(data)):
-        entrant = legs[i][0]
+        entrant = legs[i].entrant
         if isinstance(found, Lost):
             entrant.fail(found.reason)
         else:
-            entrant.run, entrant.found, entrant.failure, entrant.out = found
-            entrant.seconds = math.fsum(entrant.run.history["seconds"])
+            entrant.run, entrant.found, entrant.failure, entrant.out, entrant.seconds = found
             write_runs(entrant.saved, [entrant.run])
         tell()
 
 
 def _go_there(part: tuple[Estimator, int, int, Run, int], data: DataSplit) -> tuple[Any, ...]:
-    candidate, number, seed, run, until = part
+    candidate, number, seed, run, epochs = part
     plan = candidate._plans(candidate._read(data, None, seed), seed, HERE)[number]
     # if the worker is lost, another starts from the same run
-    entrant = Entrant(candidate, number, seed, 0, plan, data, Checkpoint(None, {}), deepcopy(run))
-    entrant.go(until)
+    entrant = Entrant(candidate, number, seed, plan, data, Checkpoint(None, {}), deepcopy(run))
+    entrant.go(Clock(), epochs)
     entrant.run.trainer = None
-    return entrant.run, entrant.found, entrant.failure, entrant.out
+    return entrant.run, entrant.found, entrant.failure, entrant.out, entrant.seconds
 
 
 # -- with a budget --------------------------------------------------------------------------------------------------
 
 
 def race_by_seconds(
-    entrants: Sequence[Entrant], counts: np.ndarray, clock: Clock, threads: Threads, tell: Callable[[], None]
+    entrants: Sequence[Entrant], counts: np.ndarray, threads: Threads, tell: Callable[[], None]
 ) -> None:
     """Give seconds to those that may add most, until the time is up."""
-    while clock.left > 0:
-        while threads.are_free and (leg := _next_leg(entrants, counts, clock, threads)) is not None:
-            threads.start(*leg)
-        if not threads.running:
-            return
-        threads.wait(min(_TICK, max(clock.left, 0.0)))
-        late = [one for one, left in threads.running.items() if not one.run.epochs and clock.left < left * (1 - _LATE)]
+    clock = threads.clock
+
+    def look() -> None:
+        late = [e for e, (_, left) in threads.running.items() if not e.run.epochs and clock.left < left * (1 - _LATE)]
         threads.stop(late)
         for one in late:
             one.leave()
-        clock.reserve = max(_RESERVE * clock.budget, 1.2 * math.fsum(one.building for one in entrants))
+        clock.building = math.fsum(one.building for one in entrants)
         tell()
 
+    threads.go(lambda: _next_leg(entrants, counts, threads), look)
 
-def _next_leg(
-    entrants: Sequence[Entrant], counts: np.ndarray, clock: Clock, threads: Threads
-) -> tuple[Entrant, int, Clock, bool, float] | None:
-    """Who runs next, and how: the arguments of `Entrant.go`."""
+
+def _next_leg(entrants: Sequence[Entrant], counts: np.ndarray, threads: Threads) -> Leg | None:
+    """Who runs next, and how long."""
+    clock = threads.clock
     idle = [one for one in entrants if one.is_live and one not in threads.running]
     begun, least = [one for one in idle if one.found], _LEAST_LEG * clock.budget
     seconds = threads.count * clock.left - math.fsum(min(one.seconds, clock.left) for one in threads.running)
@@ -152,13 +130,13 @@ def _next_leg(
     for one, weight in _fresh(idle, entrants, counts, threads):
         part = 1.0 if not useful.any() else _SHARE if weight > _PROMISING else _LITTLE
         if _FIRST * _cost(one, entrants)[0] < part * clock.left:
-            return one, _FIRST, clock, False, least * (_NEW_KIND if weight == 1.0 else 1.0)
+            return Leg(one, _FIRST, least * (_NEW_KIND if weight == 1.0 else 1.0))
     if not useful.any():
         return None
     best = int(np.argmax(np.where(useful, shares, -1.0)))
     one, step = begun[best], max(begun[best].seconds, least)
     last = shares[best] < min(1.5 * step, need[best])
-    return one, one.run.epochs + max(1, int((shares[best] if last else step) / one.epoch_seconds)), clock, last, 0.0
+    return Leg(one, seconds=one.seconds + (shares[best] if last else step), last=last)
 
 
 def _fresh(
@@ -175,7 +153,7 @@ def _fresh(
         for one, weight in zip(found, weights.tolist(), strict=True):
             kinds[type(one.candidate)] += weight
     of_kind = [(one, kinds.get(type(one.candidate), 1.0)) for one in idle if not one.run.epochs]
-    return sorted(of_kind, key=lambda pair: (-pair[1], pair[0].rank, *_cost(pair[0], entrants)))
+    return sorted(of_kind, key=lambda pair: (-pair[1], *_cost(pair[0], entrants)))
 
 
 def _cost(entrant: Entrant, entrants: Sequence[Entrant]) -> tuple[float, int]:
@@ -205,67 +183,57 @@ def _shares(begun: Sequence[Entrant], worth: np.ndarray, seconds: float, most: f
 # -- threads --------------------------------------------------------------------------------------------------------
 
 
-class _Stopped(BaseException):
-    """Raised in a thread that nobody waits for any more."""
+class Leg(NamedTuple):
+    """What an entrant does next; see `Entrant.go`."""
+
+    entrant: Entrant
+    epochs: int = 0
+    seconds: float = 0.0
+    last: bool = False
 
 
 class Threads:
     """Threads in which entrants run. An interrupt, or the end of the budget, does not wait for their epochs."""
 
-    def __init__(self, count: int):
-        self.count = count
-        self.running: dict[Entrant, float] = {}  # and how much time was left when they began
-        self._threads: dict[Entrant, threading.Thread] = {}
+    def __init__(self, count: int, clock: Clock):
+        self.count, self.clock = count, clock
+        # the threads that are wanted, and how much time was left when they began
+        self.running: dict[Entrant, tuple[StoppableThread, float]] = {}
         self._done: queue.SimpleQueue[tuple[Entrant, BaseException | None]] = queue.SimpleQueue()
 
-    @property
-    def are_free(self) -> bool:
-        """Whether one more can run."""
-        return len(self.running) < self.count
-
-    def start(
-        self, entrant: Entrant, until: int, clock: Clock | None = None, last: bool = False, seconds: float = 0.0
-    ) -> None:
-        """Let an entrant run; see `Entrant.go`."""
-        self.running[entrant] = math.inf if clock is None else clock.left
-        self._threads[entrant] = threading.Thread(
-            target=self._run, args=(entrant, until, clock, last, seconds), daemon=True
-        )
-        self._threads[entrant].start()
-
-    def _run(self, entrant: Entrant, *how: Any) -> None:
-        error = None
-        try:
-            entrant.go(*how)
-        except BaseException as other:
-            error = other
-        if not isinstance(error, _Stopped):
-            self._done.put((entrant, error))
-
-    def wait(self, seconds: float | None = None) -> None:
-        """Wait until one of them is done, so long at most. An error of its thread that is no failure is raised."""
-        try:
-            entrant, error = self._done.get(timeout=seconds)
-        except queue.Empty:
-            return
-        self.running.pop(entrant, None)
-        if error is not None:
-            raise error
-
-    def go(self, legs: Sequence[tuple[Entrant, int]], tell: Callable[[], None]) -> None:
-        """Run entrants up to a number of epochs each."""
-        waiting = list(reversed(legs))
-        while waiting or self.running:
-            while waiting and self.are_free:
-                self.start(*waiting.pop())
-            self.wait(_TICK)
+    def go(self, next_leg: Callable[[], Leg | None], tell: Callable[[], None]) -> None:
+        """Run legs until there are no more, or the time is up. An error that is no failure of an entrant is raised."""
+        while self.clock.left > 0:
+            while len(self.running) < self.count and (leg := next_leg()) is not None:
+                self._start(leg)
+            if not self.running:
+                return
+            try:
+                entrant, error = self._done.get(timeout=min(_TICK, max(self.clock.left, 0.0)))
+                self.running.pop(entrant, None)
+                if error is not None:
+                    raise error
+            except queue.Empty:
+                pass
             tell()
 
+    def _start(self, leg: Leg) -> None:
+        def run() -> None:
+            error = None
+            try:
+                leg.entrant.go(self.clock, *leg[1:])
+            except Stopped:
+                return
+            except BaseException as other:
+                error = other
+            self._done.put((leg.entrant, error))
+
+        thread = StoppableThread(target=run, daemon=True)
+        self.running[leg.entrant] = thread, self.clock.left
+        thread.start()
+
     def stop(self, entrants: Iterable[Entrant]) -> None:
-        """End the threads of these, in the middle of an epoch if need be."""
-        while compilation.is_under_way:  # Numba would keep what is half compiled
-            time.sleep(_TICK / 10)
+        """Do not wait for these any more: their threads end in the middle of an epoch."""
         for entrant in list(entrants):
-            self.running.pop(entrant, None)
-            which = ctypes.c_ulong(self._threads[entrant].ident or 0)
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(which, ctypes.py_object(_Stopped))
+            thread, _ = self.running.pop(entrant)
+            thread.is_wanted = False

@@ -19,14 +19,13 @@ from pgcc.cluster import crew
 from pgcc.errors import PgccError, brief
 from pgcc.ir.circuit import from_flat
 from pgcc.ir.flat_builder import weighted_sum_of
-from pgcc.kernels.announce import search_clock
 from pgcc.learn.common.checkpoint import Checkpoint, CheckpointPath, part_of
 from pgcc.learn.common.estimator import Estimator, check_positive, seed_of, thread_count
 from pgcc.learn.common.mixing import mixture_of_learned
 from pgcc.learn.common.training import INTERRUPTED, despite_interrupt
 from pgcc.learn.continuous.continuous_mixture import ContinuousMixture
-from pgcc.learn.ensembles.entrants import FAILURES, Entrant, enter
-from pgcc.learn.ensembles.race import Clock, Threads, go_on_workers, race_by_rungs, race_by_seconds
+from pgcc.learn.ensembles.entrants import FAILURES, Clock, Entrant, enter
+from pgcc.learn.ensembles.race import Threads, go_on_threads, go_on_workers, race_by_rungs, race_by_seconds
 from pgcc.learn.ensembles.stacking import additions, cross_fitted_score, stacking_weights
 from pgcc.learn.mixtures.simple_pgc import SimplePGC
 from pgcc.learn.regions.hidden_tree import HiddenTree
@@ -115,9 +114,9 @@ class StackedEnsemble(Estimator):
 
     def _fit(self, X: Any, validation: Any, checkpoint: CheckpointPath | None, cluster: Any) -> None:
         """Race, and find the weights of the best mixture. Workers run candidates for some epochs."""
-        began, seed, threads = search_clock(), seed_of(self.random_state, checkpoint), thread_count(self.n_jobs)
-        clock = None if self.budget is None else Clock(check_positive("budget", self.budget), began)
-        if clock and cluster is not None:
+        clock = Clock() if self.budget is None else Clock(check_positive("budget", self.budget))
+        seed, threads = seed_of(self.random_state, checkpoint), Threads(thread_count(self.n_jobs), clock)
+        if self.budget is not None and cluster is not None:
             raise PgccError(
                 "a budget is for the threads of one machine: on a cluster, every run goes to its end", argument="budget"
             )
@@ -129,26 +128,27 @@ class StackedEnsemble(Estimator):
                 if self.exclude_empty != "auto" and "exclude_empty" in candidate.get_params():
                     candidate.set_params(exclude_empty=self.exclude_empty)
             entrants = enter(candidates, data, checkpoint)
-            pool = Threads(threads)
             try:
                 for one in entrants:
                     one.look()  # at what a checkpoint has of it
-                if clock:
-                    race_by_seconds(entrants, counts, clock, pool, partial(tell, entrants))
+                show = partial(tell, entrants)
+                if self.budget is not None:
+                    race_by_seconds(entrants, counts, threads, show)
                 else:
-                    go = pool.go if cluster is None else partial(go_on_workers, workers, data)
+                    here = partial(go_on_threads, threads, show)
+                    go = here if cluster is None else partial(go_on_workers, workers, data, show)
                     place = None if checkpoint is None else part_of(checkpoint, "race")
                     saved = Checkpoint(place, self._settings(seed), *data.tables)
-                    race_by_rungs(entrants, counts, saved, partial(go, tell=partial(tell, entrants)))
+                    race_by_rungs(entrants, counts, saved, go)
             except KeyboardInterrupt:
                 if not any(one.found for one in entrants):
                     raise
                 warnings.warn(INTERRUPTED.format(sum(one.run.epochs for one in entrants)), stacklevel=3)
             finally:
-                pool.stop(pool.running)
+                threads.stop(threads.running)
             despite_interrupt(lambda: self._stack(entrants, data, clock))
 
-    def _stack(self, entrants: Sequence[Entrant], data: DataSplit, clock: Clock | None) -> None:
+    def _stack(self, entrants: Sequence[Entrant], data: DataSplit, clock: Clock) -> None:
         """Set the learned attributes: build the circuits of the parts that get weight in the stack."""
         counts = data.held_out.counts
         members = _build(entrants, counts, clock)
@@ -197,24 +197,20 @@ class StackedEnsemble(Estimator):
         return sum(one._parameter_count() for one in self.members_) + len(self.members_) - 1
 
     @contextmanager
-    def _progress(self, clock: Clock | None) -> Iterator[Callable[[Sequence[Entrant]], None]]:
+    def _progress(self, clock: Clock) -> Iterator[Callable[[Sequence[Entrant]], None]]:
         """Shows how far the race has come: a bar of seconds or epochs; if verbose, a line for every new best run."""
-        best = -math.inf
-        with progress(
-            type(self).__name__,
-            None if clock is None else math.ceil(clock.budget),
-            "epoch" if clock is None else "s",
-            None if self.verbose is None else False,
-        ) as bar:
+        best, seconds = -math.inf, None if self.budget is None else math.ceil(clock.budget)
+        unit, shown = "epoch" if seconds is None else "s", None if self.verbose is None else False
+        with progress(type(self).__name__, seconds, unit, shown) as bar:
 
             def tell(entrants: Sequence[Entrant]) -> None:
                 nonlocal best
                 leader = max(entrants, key=lambda one: (one.found is not None, one.score))
-                if clock is None:
+                if seconds is None:
                     done = sum(one.run.epochs for one in entrants)
                     total = done + sum(one.plan.epochs - one.run.epochs for one in entrants if one.is_live)
                 else:
-                    done, total = int(search_clock() - clock.began), math.ceil(clock.budget)
+                    done, total = int(clock.passed), seconds
                 bar.at(min(done, total), total, f"best {leader.score:.4f}")
                 if self.verbose and leader.found and leader.score > best:
                     best = leader.score
@@ -270,14 +266,14 @@ def _name(candidate: Estimator) -> str:
     return " ".join(repr(candidate).split())
 
 
-def _build(entrants: Sequence[Entrant], counts: np.ndarray, clock: Clock | None) -> dict[Entrant, Estimator]:
+def _build(entrants: Sequence[Entrant], counts: np.ndarray, clock: Clock) -> dict[Entrant, Estimator]:
     """The parts that get weight in the stack, as estimators; with a clock, those that can be built in time."""
     members: dict[Entrant, Estimator] = {}
     while parts := [one for one in entrants if one.found]:
         weights = stacking_weights(np.array([one.found.logs for one in parts if one.found]), counts)
         for i in np.argsort(-weights, kind="stable"):
             one = parts[i]
-            late = bool(members) and clock is not None and not clock.has_until_the_end(one.building)
+            late = bool(members) and not clock.has_until_the_end(one.building)
             if one in members or late or weights[i] < min(_LEAST_WEIGHT, weights.max()):
                 continue
             try:

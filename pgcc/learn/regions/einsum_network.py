@@ -93,10 +93,7 @@ class EinsumNetwork(Estimator):
 
     def _plans(self, data: DataSplit, seed: int, workers: Crew) -> list[RunPlan]:
         """One run of EM."""
-        epochs, patience = (
-            check_whole("max_iter", self.max_iter),
-            check_whole("n_iter_no_change", self.n_iter_no_change),
-        )
+        epochs, patience = self._limits()
         smoothing, self._seed = check_positive("smoothing", self.smoothing, zero=True), seed
         layers, tree = self._structure(data)
         likelihood = LayerLikelihood(layers, data, check_whole("batch_size", self.batch_size))

@@ -110,8 +110,7 @@ class HiddenTree(Estimator):
 
     def _plans(self, data: DataSplit, seed: int, workers: Crew) -> list[RunPlan]:
         """One run, of EM or of Adam."""
-        epochs, rate = check_whole("max_iter", self.max_iter), check_positive("learning_rate", self.learning_rate)
-        patience = check_whole("n_iter_no_change", self.n_iter_no_change)
+        (epochs, patience), rate = self._limits(), check_positive("learning_rate", self.learning_rate)
         smoothing, rng = check_positive("smoothing", self.smoothing, zero=True), np.random.default_rng(seed)
         kind, (parents, layers) = check_choice("parameters", self.parameters, PARAMETERS), self._structure(data)
         likelihood = LayerLikelihood(layers, data, check_whole("batch_size", self.batch_size))

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from pgcc.errors import PgccError
+from pgcc.interrupts import end_if_unwanted
 from pgcc.learn.common.checkpoint import State
 from pgcc.learn.common.training import RunPlan
 from pgcc.learn.regions.layers import Layers
@@ -41,6 +42,7 @@ class LayerLikelihood:
         """Σ weight(row) · log p(row), and the expected counts."""
         total, counts = 0.0, np.zeros(len(numbers))
         for first in range(0, len(codes), self._piece):
+            end_if_unwanted()
             part = slice(first, first + self._piece)
             value, flows = self._expected(numbers, codes[part], weights[part])
             total, counts = total + value, counts + flows

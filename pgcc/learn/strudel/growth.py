@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import breadth_first_order, shortest_path
 from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
+from pgcc.interrupts import end_if_unwanted
 from pgcc.ir.blocks import Blocks
 from pgcc.learn.common.checkpoint import State
 from pgcc.learn.imputer import Imputer
@@ -185,6 +186,7 @@ class Growth:
         """Split some elements (none in the first epoch); a step of EM. None if nothing is left to do."""
         has_more = self._is_new or self._posteriors.shape[1] > 1
         for _ in range(0 if self._is_new else self._splits):
+            end_if_unwanted()
             if (best := self._choose()) is not None:
                 self._split(*best)
                 has_more = True

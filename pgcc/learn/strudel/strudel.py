@@ -111,8 +111,7 @@ class Strudel(Estimator):
         if not components:
             raise PgccError("n_components is empty: expected at least one number", argument="n_components")
         smoothing = check_positive("smoothing", self.smoothing, zero=True)
-        splits = check_whole("n_splits", self.n_splits)
-        limits = check_whole("max_iter", self.max_iter), check_whole("n_iter_no_change", self.n_iter_no_change)
+        splits, limits = check_whole("n_splits", self.n_splits), self._limits()
         rows = CompleteRows.of(data.rows, data.held_out, seed)
         plans = []
         for one in dict.fromkeys(min(number, rows.training) for number in components):

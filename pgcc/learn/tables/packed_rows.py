@@ -15,6 +15,7 @@ from typing import IO, Any, NamedTuple, Self
 import numpy as np
 
 from pgcc.errors import EvidenceError, PgccError, brief
+from pgcc.interrupts import end_if_unwanted
 from pgcc.ir.domains import domains_of
 from pgcc.locks import cached_property
 
@@ -341,6 +342,7 @@ def batches(rows: int, size: int, rng: np.random.Generator) -> Iterator[np.ndarr
         order = np.concatenate([rest, window])
         whole = len(order) - len(order) % size
         for first in range(0, whole, size):
+            end_if_unwanted()
             yield order[first : first + size]
         rest = order[whole:]
     if len(rest):

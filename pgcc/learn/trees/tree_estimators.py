@@ -89,8 +89,7 @@ class MixtureOfTrees(Estimator):
         """One run of EM. Workers share the rows."""
         components = check_whole("n_components", self.n_components)
         smoothing = check_positive("smoothing", self.smoothing)
-        epochs = check_whole("max_iter", self.max_iter)
-        patience = check_whole("n_iter_no_change", self.n_iter_no_change)
+        epochs, patience = self._limits()
         threads, shapes = thread_count(self.n_jobs), Trees.shapes(components, Blocks.of(data.rows.names))
         make_trainer = partial(MixtureEM, data, components, smoothing, seed, threads, workers)
         scores = partial(log_likelihoods, data.held_out, threads)
