@@ -43,7 +43,7 @@ RUNS = {
     "SimplePGC": SimplePGC(2, 2, "paper", max_iter=12, batch_size=32),
     "trees": MixtureOfTrees(2, max_iter=12, n_iter_no_change=12, smoothing=0.1),
     "tree": ChowLiu(),
-    "continuous": ContinuousMixture("tree", 4, 1, max_iter=12, batch_size=32),
+    "continuous": ContinuousMixture("tree", 3, 1, max_iter=12, batch_size=32),
     "hidden": HiddenTree(2, max_iter=12),
     "tied": HiddenTree(2, "tied", max_iter=12),
     "einsum": EinsumNetwork(2, 1, 2, max_iter=12),

@@ -115,7 +115,7 @@ def _normalized(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def sobol_points(count: int, latent: int) -> np.ndarray:
     """Quasi-random points of the cube (points × latent)."""
-    return qmc.Sobol(latent, rng=latent).random(count)
+    return qmc.Sobol(latent, rng=latent).random_base2((count - 1).bit_length())[:count]
 
 
 def gaussian(uniform: np.ndarray, shift: np.ndarray | float = 0.0) -> np.ndarray:
@@ -127,12 +127,10 @@ def improved_weights(mixture: TiedMixture, table: np.ndarray, rows: Rows) -> np.
     """The weights of the components of a table after a step of EM from equal weights. (More of them overfit.)"""
     taken = np.zeros(table.shape[1])
     for some in slices(len(rows.packed), table.shape[1]):
-        taken += (
-            rows.counts[some]
-            @ _normalized(mixture.logs(table, unpack(rows.packed[some], rows.n), table.dtype.type(0)))[1]
-        )
-    for logs in mixture.logs(table, mixture.outside, table.dtype.type(0)):  # shares of what is not empty
-        taken /= 1 - np.minimum(np.exp(logs), _MOST_EMPTY)
+        logs = mixture.logs(table, unpack(rows.packed[some], rows.n), table.dtype.type(0))
+        taken += rows.counts[some] @ _normalized(logs)[1]
+    for outside in mixture.logs(table, mixture.outside, table.dtype.type(0)):  # shares of what is not empty
+        taken /= 1 - np.minimum(np.exp(outside), _MOST_EMPTY)
     return taken / taken.sum()
 
 
@@ -158,9 +156,7 @@ class TiedBatches(RowBatches):
     def scores(self, theta: np.ndarray, components: int) -> np.ndarray:
         """The log-likelihood of every distinct row of the validation data, with this many components."""
         points, rows = gaussian(sobol_points(components, self._mixture.latent)), self._held_out
-        table, log_weight = (
-            self._mixture.table(theta.astype(_PRECISION), points.astype(_PRECISION)),
-            -np.log(components),
-        )
+        table = self._mixture.table(theta.astype(_PRECISION), points.astype(_PRECISION))
+        log_weight = _PRECISION(-np.log(components))
         parts = (unpack(rows.packed[some], rows.n) for some in slices(len(rows.packed), components))
-        return np.concatenate([self._mixture.scores(table, codes, _PRECISION(log_weight)) for codes in parts])
+        return np.concatenate([self._mixture.scores(table, codes, log_weight) for codes in parts])
