@@ -9,6 +9,7 @@ import pytest
 from how_many import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import softmax
 
 import pgcc
 from pgcc.evaluate.distinct import number_rows
@@ -16,7 +17,7 @@ from pgcc.learn.kernels.dense import invert, invert_eight, multiply
 from pgcc.learn.mixtures import initialization
 from pgcc.learn.mixtures.encoding import encode
 from pgcc.learn.mixtures.initialization import IndependentGroups
-from pgcc.learn.mixtures.mixture_likelihood import MixtureLikelihood, component_scores, log_likelihoods, log_weights
+from pgcc.learn.mixtures.mixture_likelihood import MixtureLikelihood, component_scores, log_likelihoods
 from pgcc.learn.mixtures.partition import count_pairs, partition_variables, positive_dependence
 from pgcc.learn.mixtures.simple_pgc import simple_pgc_circuit
 
@@ -39,7 +40,7 @@ def by_definition(parameters: np.ndarray, x: np.ndarray) -> float:
     for fill in product((0, 1), repeat=len(gaps)):
         full = x.copy()
         full[gaps] = fill
-        for weight, row in zip(np.exp(log_weights(parameters)), parameters, strict=True):
+        for weight, row in zip(softmax(parameters[:, -1]), parameters, strict=True):
             B, logits, mass, active = row[: m * m].reshape(m, m), row[m * m : -1], weight, []
             for g, group in enumerate(GROUPS):
                 table, logits = np.exp(logits[: 2 ** len(group) - 1]), logits[2 ** len(group) - 1 :]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -129,28 +130,29 @@ def leaf_starts(groups: Sequence[Sequence[int]]) -> np.ndarray:
 def tabulate(rows: np.ndarray, groups: Sequence[Sequence[int]]) -> Table:
     """The table of distinct rows; see `encode`."""
     leaf = leaf_starts(groups)
-    observations = _Observations()
+    observations = list[list[int]]()  # the codes of each
     # −2: out; −1: in; otherwise uncertain: the number of the observation
     state = np.full((len(rows), len(groups)), -2, np.int32)
     seen = np.full((len(rows), len(groups)), -1, np.int32)
     for g, group in enumerate(groups):
+        is_one, before = rows[:, group] == 1, len(observations)
         if isinstance(group, Exclusive):
-            numbers = observations.states(int(leaf[g]), len(group))
-            seen[:, g] = np.where((rows[:, group] == 1).any(axis=1), numbers[(rows[:, group] == 1).argmax(axis=1)], -1)
+            seen[:, g] = np.where(is_one.any(axis=1), before + is_one.argmax(axis=1), -1)
+            observations += [[code] for code in range(leaf[g], leaf[g + 1])]
             continue
         bits = 1 << np.arange(len(group))
-        ones, unknown = (rows[:, group] == 1) @ bits, (rows[:, group] < 0) @ bits
+        ones, unknown = is_one @ bits, (rows[:, group] < 0) @ bits
         keys, index = np.unique(ones + (unknown << len(group)), return_inverse=True)
-        known = [observations.number(int(key), len(group), int(leaf[g])) for key in keys]
-        mine = np.array(known)[index.reshape(-1)]
+        observations += [_consistent(key, len(group), int(leaf[g])) for key in keys.tolist() if key]
+        mine = before + index.reshape(-1) - (keys[0] == 0)  # (0 is the first key, and no observation)
         state[:, g] = np.where(ones > 0, -1, np.where(unknown > 0, mine, -2))
         seen[:, g] = np.where(ones > 0, mine, -1)
     patterns, of_row = np.unique(state, axis=0, return_inverse=True)
     active, inside = patterns > -2, seen >= 0
     table = Table(
         leaf=leaf,
-        observation=np.array(observations.starts),
-        codes=np.array(observations.codes, dtype=np.int64),
+        observation=np.cumsum([0, *map(len, observations)]),
+        codes=np.array(list(chain.from_iterable(observations)), dtype=np.int64),
         pattern=_starts(active),
         groups=np.nonzero(active)[1],
         free=patterns[active].astype(np.int64),
@@ -165,25 +167,7 @@ def _starts(present: np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(present.sum(axis=1))])
 
 
-class _Observations:
-    """Sets of codes that are consistent with some row, numbered in order of first use."""
-
-    def __init__(self) -> None:
-        self.starts, self.codes = [0], list[int]()
-
-    def number(self, key: int, size: int, first: int) -> int:
-        """Add an observation; return its number. Low bits of `key` mark variables that are 1, high bits unknown."""
-        ones, unknown = key & ((1 << size) - 1), key >> size
-        if key == 0:
-            return -1
-        consistent = [s for s in range(1, 1 << size) if s & ~unknown == ones]
-        self.codes += [first + s - 1 for s in consistent]
-        self.starts.append(len(self.codes))
-        return len(self.starts) - 2
-
-    def states(self, first: int, count: int) -> np.ndarray:
-        """Add an observation of each state of a variable; return their numbers."""
-        numbers = len(self.starts) - 1 + np.arange(count)
-        self.starts += range(len(self.codes) + 1, len(self.codes) + count + 1)
-        self.codes += range(first, first + count)
-        return numbers
+def _consistent(key: int, size: int, first: int) -> list[int]:
+    """The codes that are consistent with a key: low bits mark variables that are 1, high bits unknown ones."""
+    unknown, ones = divmod(key, 1 << size)
+    return [first + code - 1 for code in range(1, 1 << size) if code & ~unknown == ones]

@@ -5,8 +5,6 @@ A row of `parameters` holds one component: its factor B (m × m), the logits of 
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from pgcc.evaluate.parallel import for_chunks
@@ -17,21 +15,6 @@ from pgcc.learn.kernels.mixtures import Work
 
 # The number of rows that are scored at a time, which bounds memory.
 _ROWS = 1 << 13
-
-
-def log_weights(parameters: np.ndarray) -> np.ndarray:
-    """log π: the log-softmax of the logits of the components."""
-    logits = parameters[:, -1]
-    return logits - np.logaddexp.reduce(logits)
-
-
-def log_leaf_tables(leaf: np.ndarray, logits: np.ndarray) -> np.ndarray:
-    """The log-probabilities of all codes: the log-softmax of the logits of each leaf."""
-    tables = np.empty_like(logits)
-    for first, last in pairwise(leaf):
-        part = logits[:, first:last]
-        tables[:, first:last] = part - np.logaddexp.reduce(part, axis=1, keepdims=True)
-    return tables
 
 
 class BatchMaker:
@@ -84,7 +67,7 @@ class MixtureLikelihood:
         if prior is None:
             prior = np.zeros(int(self.table.leaf[-1]))
         batch = self._make_batch(drawn)
-        weights = log_weights(parameters)
+        weights = _log_weights(parameters)
         work, rows = self.workspace(batch, int(batch.start[-1])), (self.table, batch, parameters, weights)
         count, threads = self.components, self.threads
         for_chunks(count, 1, threads, lambda some: mixtures.forward(*rows, some.start, some.stop, True, work))
@@ -105,7 +88,7 @@ class MixtureLikelihood:
 def component_scores(table: Table, parameters: np.ndarray, threads: int = 1) -> np.ndarray:
     """log(π_c · p_c(row)) of all distinct rows of a table: components × rows."""
     rows, make_batch = len(table.of_row), BatchMaker(table)
-    scores, weights = np.empty((len(parameters), rows)), log_weights(parameters)
+    scores, weights = np.empty((len(parameters), rows)), _log_weights(parameters)
     for first in range(0, rows, _ROWS):
         batch = make_batch(np.arange(first, min(first + _ROWS, rows)))
         part = np.empty((len(parameters), len(batch.rows)))
@@ -122,3 +105,9 @@ def component_scores(table: Table, parameters: np.ndarray, threads: int = 1) -> 
 def log_likelihoods(table: Table, parameters: np.ndarray, threads: int = 1) -> np.ndarray:
     """log p(row) of all distinct rows of a table; −inf if a row has probability 0 under every component."""
     return np.logaddexp.reduce(component_scores(table, parameters, threads), axis=0)
+
+
+def _log_weights(parameters: np.ndarray) -> np.ndarray:
+    """log π: the log-softmax of the logits of the components."""
+    logits = parameters[:, -1]
+    return logits - np.logaddexp.reduce(logits)

@@ -9,6 +9,7 @@ from operator import mul
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from pgcc.cluster import Crew
 from pgcc.collector import collector_paused
@@ -21,7 +22,6 @@ from pgcc.learn.common.mixing import mixture_of_learned
 from pgcc.learn.common.optimizers import Adam
 from pgcc.learn.common.training import Run, RunPlan, best_of
 from pgcc.learn.mixtures.encoding import leaf_starts
-from pgcc.learn.mixtures.mixture_likelihood import log_leaf_tables, log_weights
 from pgcc.learn.mixtures.mixture_training import MixtureProblem, make_trainer
 from pgcc.learn.mixtures.partition import LARGEST_GROUP, Exclusive, codes_of
 from pgcc.learn.mixtures.recipes import RECIPES, Recipe
@@ -224,15 +224,14 @@ def simple_pgc_circuit(
     m, inside = len(groups), sum(not isinstance(group, Exclusive) for group in groups)
     with collector_paused():
         monomials = [_monomials(group) for group in groups]
-        tables = np.exp(log_leaf_tables(leaf, parameters[:, m * m : -1]))
+        tables = [softmax(logits, axis=1) for logits in np.split(parameters[:, m * m : -1], leaf[1:-1], axis=1)]
         parts = []
-        for row, table in zip(parameters, tables, strict=True):
-            leaves = _leaves(monomials, np.split(table, leaf[1:-1]))
+        for row, *shares in zip(parameters, *tables, strict=True):
+            leaves = _leaves(monomials, shares)
             factor = row[: m * m].reshape(m, m)[:inside, :inside]
             kernel = [det_pgc(factor=factor, leaves=leaves[:inside])] if inside else []
             parts.append(reduce(mul, [*kernel, *leaves[inside:]]))
-        weights = np.exp(log_weights(parameters))
-        return mixture_of_learned(weights.tolist(), parts, names)
+        return mixture_of_learned(softmax(parameters[:, -1]).tolist(), parts, names)
 
 
 def _joined_history(runs: Sequence[Run]) -> dict[str, list[Any]]:
