@@ -60,7 +60,7 @@ train, test = table[:3000], table[3000:]
 print(train.head(3).to_string(index=False))
 
 # A model, within so many seconds. How likely does it find rows that it has not seen?
-budget = float(sys.argv[1]) if len(sys.argv) > 1 else 6
+budget = float(sys.argv[1]) if len(sys.argv) > 1 else 5
 learner = StackedEnsemble(budget=budget, random_state=0).fit(train)
 print(learner.summary())
 shares = {name: train[name].value_counts(normalize=True) for name in table}
@@ -97,7 +97,7 @@ halves[others] = halves[others].mask(rng.random((len(asked), len(others))) < 0.5
 encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)  # a gap is one more label
 classifiers = {
     "logistic regression": make_pipeline(encoder, LogisticRegression()),
-    "gradient boosting": make_pipeline(encoder, HistGradientBoostingClassifier(random_state=0)),
+    "gradient boosting": make_pipeline(encoder, HistGradientBoostingClassifier(early_stopping=True, random_state=0)),
 }
 answers = {"the ensemble": lambda rows: learner.conditional_proba(rows, "content")}
 for name, classifier in classifiers.items():

@@ -72,9 +72,9 @@ def squares_beside_many(inside: str) -> Circuit:
 
 
 def test_scopes_belong_to_the_circuit_that_was_lowered() -> None:
-    """Above `SMALL` edges `simplify` changes what it has returned."""
+    """Above `LARGE` edges `simplify` changes what it has returned."""
     circuit = squares_beside_many("u + u + 1")
-    assert circuit.edges > pipeline.SMALL
+    assert circuit.edges > pipeline.LARGE
     assert pipeline.simplify(pipeline.simplify(circuit)) is not pipeline.simplify(circuit)
     model = pgcc.compile(circuit)
     named = {"z0": 0, "z1": 1, "z2": 1, "z3": 1, "p": 1}
@@ -83,7 +83,7 @@ def test_scopes_belong_to_the_circuit_that_was_lowered() -> None:
 
 
 def test_small_circuits_that_simplify_leaves_half_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "SMALL", 3)
+    monkeypatch.setattr(pipeline, "LARGE", 3)
     checked = 0
     for seed in range(12):
         rng = random.Random(seed)

@@ -144,9 +144,10 @@ def test_a_budget_in_seconds(tmp_path, capsys, monkeypatch):
     path, out = tmp_path / "data.csv", tmp_path / "model.npz"
     path.write_text("a,b\n" + "1,0\n0,1\n1,1\n" * 20)
     called = ["fit", str(path), "-o", str(out)]
-    assert main([*called, "--model", "stacked-ensemble", "--budget", "20"]) == 0
+    assert main([*called, "--budget", "20"]) == 0
     assert pgcc.load(out).variables == ("a", "b")
-    assert main([*called, "--force", "--budget", "1"]) == 2
+    assert "together, weights cross-fitted" in capsys.readouterr().out
+    assert main([*called, "--force", "--model", "simple-pgc", "--budget", "1"]) == 2
     assert "--budget means nothing for simple-pgc" in capsys.readouterr().err
     assert main([*called, "--force", "--model", "stacked-ensemble", "--budget", "0"]) != 0
     assert "--budget" in capsys.readouterr().err

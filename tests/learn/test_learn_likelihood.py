@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 import pgcc
 from pgcc.evaluate.distinct import number_rows
 from pgcc.learn.kernels.dense import invert, invert_eight, multiply
+from pgcc.learn.mixtures import initialization
 from pgcc.learn.mixtures.encoding import encode
+from pgcc.learn.mixtures.initialization import IndependentGroups
 from pgcc.learn.mixtures.mixture_likelihood import MixtureLikelihood, component_scores, log_likelihoods, log_weights
 from pgcc.learn.mixtures.partition import count_pairs, partition_variables, positive_dependence
 from pgcc.learn.mixtures.simple_pgc import simple_pgc_circuit
@@ -189,6 +191,29 @@ def test_a_circuit_of_many_groups_has_the_same_likelihood():
     circuit = simple_pgc_circuit([[names[i] for i in group] for group in groups], names, data.table.leaf, parameters)
     expected = log_likelihoods(data.table, parameters)[data.where]
     assert pgcc.compile(circuit).logprob(X) == pytest.approx(expected, rel=1e-11)
+
+
+# -- the start ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_the_start_is_what_em_converges_to(gaps, monkeypatch):
+    """With diagonal kernels, a sum of products of independent groups: EM, without smoothing, never loses likelihood."""
+    monkeypatch.setattr(initialization, "_NOISE", 0.0)
+    monkeypatch.setattr(initialization, "_PSEUDO_ROWS", 0.0)
+    data, values = encode(table_of(1, 300, gaps), GROUPS), []
+    for iterations in (1, 2, 5, 40):
+        monkeypatch.setattr(initialization, "_ITERATIONS", iterations)
+        parameters = initialization.start_by_em(IndependentGroups(data, len(GROUPS)), 3, np.random.default_rng(0))
+        values.append(float(data.counts @ log_likelihoods(data.table, parameters)))
+    assert values == sorted(values)
+    assert values[-1] > values[0] + 5
+
+
+def test_frequencies_of_codes():
+    data = encode(np.array([[1, 1, 0], [1, 1, 0], [1, 0, 0], [0, 0, 1]], np.int8), [[0, 1], [2]])
+    found = IndependentGroups(data, 2).code_frequencies()
+    assert found == pytest.approx([(1 + 1 / 3) / 4, (1 / 3) / 4, (2 + 1 / 3) / 4, 1.0])
 
 
 # -- equal rows ---------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def test_runs_that_have_not_begun_are_left_too():
 def test_adam_by_its_definition(decay, memory):
     rng = np.random.default_rng(0)
     theta = rng.standard_normal((3, 5))
-    adam, mean, square, average = Adam(theta, decay, memory), 0.0, 0.0, theta.copy()
+    adam, mean, square, average = Adam(theta, weight_decay=decay, ema_decay=memory), 0.0, 0.0, theta.copy()
     for step in range(1, 8):
         gradient, rate = rng.standard_normal(theta.shape), 0.1 / step
         adam.step(gradient, rate)
@@ -96,7 +96,7 @@ def test_adam_by_its_definition(decay, memory):
         average = kept * average + (1 - kept) * theta
         if step == 4:  # another one goes on
             state = {name: array.copy() for name, array in adam.state().items()}
-            adam = Adam(np.zeros_like(theta), decay, memory)
+            adam = Adam(np.zeros_like(theta), weight_decay=decay, ema_decay=memory)
             adam.restore(state)
     np.testing.assert_allclose(adam.theta, theta, rtol=1e-12)
     np.testing.assert_allclose(adam.average, average, rtol=1e-12)

@@ -16,7 +16,7 @@ from pgcc.ir.circuit import Circuit
 from pgcc.ir.domains import domains_of
 from pgcc.ir.operands import check_decomposable
 from pgcc.learn.circuits.circuit_likelihood import CircuitLikelihood
-from pgcc.learn.circuits.circuit_trainers import CircuitBatches, ExpectationMaximization, FullBatch
+from pgcc.learn.circuits.circuit_trainers import ExpectationMaximization, FullBatch, circuit_batches
 from pgcc.learn.common.checkpoint import Shapes, State
 from pgcc.learn.common.estimator import Estimator, check_choice, check_positive, check_whole
 from pgcc.learn.common.optimizers import LBFGS, Adam, MiniBatches
@@ -168,10 +168,8 @@ class CircuitMLE(Estimator):
         batch = check_whole("batch_size", self.batch_size)
 
         def make_adam(state: State | None) -> MiniBatches:
-            adam = Adam(start, decay)
-            if state is not None:
-                adam.restore(state)
-            return MiniBatches(CircuitBatches(likelihood, batch), adam, rate, 0.0, self.max_iter, seed)
+            adam = Adam(start, state, weight_decay=decay)
+            return MiniBatches(circuit_batches(likelihood, batch), adam, rate, 0.0, self.max_iter, seed)
 
         return make_adam, Adam.shapes(len(start))
 

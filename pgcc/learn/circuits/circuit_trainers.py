@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
@@ -12,7 +10,7 @@ from pgcc.errors import PgccError
 from pgcc.evaluate.distinct import number_rows
 from pgcc.learn.circuits.circuit_likelihood import CircuitLikelihood
 from pgcc.learn.common.checkpoint import Shapes, State
-from pgcc.learn.common.optimizers import LBFGS, Function
+from pgcc.learn.common.optimizers import LBFGS, RowBatches
 
 # L-BFGS stops if a step gains less than this in the mean log-likelihood; EM keeps weights at least this large.
 _TOLERANCE, _SMALLEST = 1e-9, 1e-300
@@ -88,27 +86,17 @@ class ExpectationMaximization:
         return {"theta": self._theta, "following": self._following}
 
 
-class CircuitBatches:
+def circuit_batches(likelihood: CircuitLikelihood, batch: int) -> RowBatches:
     """The objective of `MiniBatches`: the mean log-likelihood of a mini-batch."""
 
-    def __init__(self, likelihood: CircuitLikelihood, batch: int):
-        self._likelihood, self.rows, self.batch = likelihood, likelihood.rows.epoch, batch
-        self.length = -(-self.rows // batch) * batch  # the schedule counts steps: the last batch counts as a full one
-        self.validate = likelihood.validate
-
-    def batches(self, rng: np.random.Generator) -> Iterator[tuple[int, Function]]:
-        """All rows once, in random order; see `Objective`."""
-        for drawn in self._likelihood.rows.draw(self.batch, rng):
-            yield len(drawn), partial(self._value_and_gradient, drawn)
-
-    def _value_and_gradient(self, drawn: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Σ log p(row), and the gradient of the mean."""
-        codes = self._likelihood.rows.codes(drawn)
+    def value_and_gradient(codes: np.ndarray, rng: np.random.Generator, theta: np.ndarray) -> tuple[float, np.ndarray]:
         first, number = number_rows(codes)
-        value, gradient = self._likelihood.of(theta, codes[first], np.bincount(number) / len(drawn))
+        value, gradient = likelihood.of(theta, codes[first], np.bincount(number) / len(codes))
         if value == -math.inf:
             raise PgccError(f"{_impossible()}; or training diverged: try a lower `learning_rate`")
-        return value * len(drawn), gradient
+        return value * len(codes), gradient
+
+    return RowBatches(likelihood.rows, batch, value_and_gradient, likelihood.validate)
 
 
 def _impossible() -> PgccError:

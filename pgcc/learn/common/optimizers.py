@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from pgcc.errors import FormatError
 from pgcc.learn.common.checkpoint import Shapes, State
 from pgcc.learn.kernels.adam import adam_step
+from pgcc.learn.tables.packed_rows import Rows
 from pgcc.rings.float64.loop import aligned
 
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]  # θ → value, gradient
@@ -28,17 +30,23 @@ class Adam:
     ----------
     theta : array
         The initial parameters.
+    state : State, optional
+        The state to resume from.
     weight_decay : float
         Decoupled weight decay (Loshchilov & Hutter 2019).
     ema_decay : float
         The decay of `average`, an exponential moving average of the parameters. With 0, it equals the parameters.
     """
 
-    def __init__(self, theta: np.ndarray, weight_decay: float = 0.0, ema_decay: float = 0.0):
+    def __init__(
+        self, theta: np.ndarray, state: State | None = None, *, weight_decay: float = 0.0, ema_decay: float = 0.0
+    ):
         # aligned to cache lines, which halves the time of a step
         self.theta, self.mean, self.square, self.average = (aligned(theta.size).reshape(theta.shape) for _ in range(4))
         self.theta[...], self.mean[...], self.square[...], self.average[...] = theta, 0.0, 0.0, theta
         self.steps, self._weight_decay, self._ema_decay = 0, weight_decay, ema_decay
+        if state is not None:
+            self.restore(state)
 
     def step(self, gradient: np.ndarray, rate: float) -> None:
         """One step with this learning rate."""
@@ -147,22 +155,52 @@ class Objective(Protocol):
     ----------
     rows, batch : int
         The number of rows of the training data, and of a mini-batch.
-    length : int
-        The number of rows that count as one epoch in the schedule of the learning rate.
     """
 
     rows: int
     batch: int
-    length: int
 
-    def batches(self, rng: np.random.Generator) -> Iterator[tuple[int, Function]]:
-        """All rows once, in random order: for every mini-batch its number of rows, and θ ↦ (Σ log p(row), gradient).
+    def batches(self, rng: np.random.Generator) -> Iterator[Function]:
+        """All rows once, in random order: for every mini-batch, θ ↦ (Σ log p(row), gradient).
 
         The gradient includes that of the regularization. The next call may overwrite it.
         """
 
     def validate(self, theta: np.ndarray) -> float | None:
         """The mean log-likelihood of the validation data, if there are any."""
+
+
+class RowBatches:
+    """The objective whose mini-batches are rows.
+
+    Parameters
+    ----------
+    rows : Rows
+    batch : int
+        The number of rows of a mini-batch.
+    function : callable
+        The codes of some rows, random numbers, θ → Σ log p(row), gradient.
+    validate : callable
+        θ → the mean log-likelihood of the validation data, if there are any.
+    times : int
+        How often all rows are drawn in an epoch.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        batch: int,
+        function: Callable[[np.ndarray, np.random.Generator, np.ndarray], tuple[float, np.ndarray]],
+        validate: Callable[[np.ndarray], float | None],
+        times: int = 1,
+    ):
+        self._rows, self._function, self._times = rows, function, times
+        self.rows, self.batch, self.validate = rows.epoch * times, batch, validate
+
+    def batches(self, rng: np.random.Generator) -> Iterator[Function]:
+        """All rows, in random order; see `Objective`."""
+        for drawn in self._rows.draw(self.batch, rng, self._times):
+            yield partial(self._function, self._rows.codes(drawn), rng)
 
 
 class MiniBatches:
@@ -175,15 +213,12 @@ class MiniBatches:
 
     def advance(self) -> float:
         """One epoch. Returns the mean log-likelihood of the training data, each mini-batch before its step."""
-        objective, adam = self._objective, self._adam
-        epoch = adam.steps // -(-objective.rows // objective.batch)
-        total, done = 0.0, 0
-        for rows, function in objective.batches(np.random.default_rng([self._seed, epoch])):
-            rate = self._rate_at((epoch + done / objective.length) / self.epochs)
+        objective, adam, total = self._objective, self._adam, 0.0
+        steps = -(-objective.rows // objective.batch)
+        for function in objective.batches(np.random.default_rng([self._seed, adam.steps // steps])):
             value, gradient = function(adam.theta)
-            adam.step(gradient, rate)
+            adam.step(gradient, self._rate_at(adam.steps / (steps * self.epochs)))
             total += value
-            done += rows
         return total / objective.rows
 
     def _rate_at(self, done: float) -> float:

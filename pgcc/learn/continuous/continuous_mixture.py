@@ -119,9 +119,7 @@ class ContinuousMixture(Estimator):
         objective = TiedBatches(mixture, data.rows, data.held_out, components, batch)
 
         def make_trainer(state: State | None) -> MiniBatches:
-            adam = Adam(mixture.start(np.random.default_rng(seed), often), ema_decay=_EMA)
-            if state is not None:
-                adam.restore(state)
+            adam = Adam(mixture.start(np.random.default_rng(seed), often), state, ema_decay=_EMA)
             return MiniBatches(objective, adam, rate, 1.0, epochs, seed)
 
         def scores(learned: State) -> np.ndarray:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
 from pgcc.learn.common.net import Net, normalized
-from pgcc.learn.common.optimizers import Function
+from pgcc.learn.common.optimizers import RowBatches
 from pgcc.learn.continuous.log_linear import LogLinear
 from pgcc.learn.tables.packed_rows import Rows, slices, unpack
 from pgcc.learn.trees.missing_trees import MissingTrees
@@ -139,29 +136,21 @@ def improved_weights(mixture: TiedMixture, table: np.ndarray, rows: Rows) -> np.
     return taken / taken.sum()
 
 
-class TiedBatches:
+class TiedBatches(RowBatches):
     """The objective of `MiniBatches`: the log-likelihood of a mini-batch, with other points for each."""
 
     def __init__(self, mixture: TiedMixture, rows: Rows, held_out: Rows, components: int, batch: int):
-        self._mixture, self._rows, self._held_out = mixture, rows, held_out
-        self._times = -(-_MINI_BATCHES * batch // rows.epoch)
-        self.rows = self.length = rows.epoch * self._times
-        self.batch = batch
+        super().__init__(rows, batch, self._of, self._validate, times=-(-_MINI_BATCHES * batch // rows.epoch))
+        self._mixture, self._held_out = mixture, held_out
         self._points = sobol_points(components, mixture.latent)
 
-    def batches(self, rng: np.random.Generator) -> Iterator[tuple[int, Function]]:
-        """All rows once, or several times, in random order; see `Objective`."""
-        for drawn in self._rows.draw(self.batch, rng, self._times):
-            shift = rng.random(self._mixture.latent)
-            yield len(drawn), partial(self._value_and_gradient, drawn, shift)
-
-    def _value_and_gradient(self, drawn: np.ndarray, shift: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        points, weights = gaussian(self._points, shift).astype(_PRECISION), np.ones(len(drawn))
-        codes, single = self._rows.codes(drawn), theta.astype(_PRECISION)
+    def _of(self, codes: np.ndarray, rng: np.random.Generator, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        points = gaussian(self._points, rng.random(self._mixture.latent)).astype(_PRECISION)
+        single, weights = theta.astype(_PRECISION), np.ones(len(codes))
         value, gradient = self._mixture.value_and_gradient(single, codes, weights, points)
         return value, gradient.astype(float)
 
-    def validate(self, theta: np.ndarray) -> float:
+    def _validate(self, theta: np.ndarray) -> float:
         """The mean log-likelihood of the validation data."""
         counts = self._held_out.counts
         return float(counts @ self.scores(theta, len(self._points)) / counts.sum())

@@ -153,13 +153,3 @@ def multiply(a, b, out):
             x, other = a[i, k], b[k]
             for j in range(n):
                 row[j] += x * other[j]
-
-
-@kernel
-def multiply_transposed(a, transposed, out):
-    """a·aᵀ, square; `transposed` is scratch memory for aᵀ."""
-    n = len(a)
-    for i in range(n):
-        for j in range(n):
-            transposed[j, i] = a[i, j]
-    multiply(a, transposed, out)

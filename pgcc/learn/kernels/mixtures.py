@@ -19,7 +19,7 @@ import numpy as np
 from pgcc.kernels.exp_log import exp, log
 from pgcc.kernels.policy import bare_kernel, kernel, separate_kernel
 from pgcc.kernels.simd import LANES
-from pgcc.learn.kernels.dense import invert, invert_eight, multiply, multiply_transposed, packed
+from pgcc.learn.kernels.dense import invert, invert_eight, multiply, packed
 from pgcc.learn.kernels.encoded_tables import block_size
 from pgcc.learn.kernels.leaves import backward_leaves, log_leaves
 
@@ -40,11 +40,10 @@ class Work(NamedTuple):
 
 
 @separate_kernel
-def normalizer(B, transposed, L, inverse, scratch):
+def normalizer(B, L, inverse, scratch):
     """L = B·Bᵀ, followed by 0 and 1, and minus the inverse of I + L; returns log det(I + L)."""
     m = len(B)
-    matrix = L[: m * m].reshape(m, m)
-    multiply_transposed(B, transposed, matrix)
+    multiply(B, np.ascontiguousarray(B.T), L[: m * m].reshape(m, m))
     L[m * m], L[m * m + 1] = 0.0, 1.0
     for j in range(m * m):
         inverse[j] = L[j]
@@ -96,12 +95,12 @@ def forward(table, batch, parameters, log_weights, first, last, keep, work):
     for those of one component (but for the scores of all), and `swept` for the minors of one block.
     """
     m = len(table.leaf) - 1
-    transposed, scratch = np.empty((m, m)), np.empty(LANES * 2 * m)
+    scratch = np.empty(LANES * 2 * m)
     for c in range(first, last):
         own = c if keep else 0
         L, swept, logdet, log_mass = work.L[own], work.swept[own], work.logdet[own], work.log_mass[own]
         B = parameters[c, : m * m].reshape(m, m)
-        offset = log_weights[c] - normalizer(B, transposed, L, work.inverse[own], scratch)
+        offset = log_weights[c] - normalizer(B, L, work.inverse[own], scratch)
         log_leaves(table, parameters[c, m * m : -1], work.leaf[own], work.log_leaf[own], log_mass)
         for block in range(len(batch.start) - 1):
             start = batch.start[block] if keep else np.int64(0)

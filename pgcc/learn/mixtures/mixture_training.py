@@ -12,7 +12,7 @@ from pgcc.learn.common.checkpoint import State
 from pgcc.learn.common.optimizers import Adam, Function, MiniBatches
 from pgcc.learn.kernels.encoded_tables import Table
 from pgcc.learn.mixtures.encoding import Grouped
-from pgcc.learn.mixtures.initialization import prior_codes, start_by_em
+from pgcc.learn.mixtures.initialization import IndependentGroups, start_by_em
 from pgcc.learn.mixtures.mixture_likelihood import MixtureLikelihood, log_likelihoods
 from pgcc.learn.mixtures.partition import Exclusive
 from pgcc.learn.mixtures.recipes import Recipe
@@ -38,8 +38,11 @@ class MixtureProblem:
 
     def _start(self, seed: int) -> np.ndarray:
         """The initial parameters."""
-        in_kernel = sum(not isinstance(group, Exclusive) for group in self.data.groups)
-        return start_by_em(self.data.start, self.components, np.random.default_rng(seed), in_kernel)
+        return start_by_em(self._groups, self.components, np.random.default_rng(seed))
+
+    @cached_property
+    def _groups(self) -> IndependentGroups:
+        return IndependentGroups(self.data.start, sum(not isinstance(group, Exclusive) for group in self.data.groups))
 
     def scores(self, learned: State) -> np.ndarray:
         """The log-likelihood of every distinct row of the validation data."""
@@ -48,14 +51,13 @@ class MixtureProblem:
     @cached_property
     def code_frequencies(self) -> np.ndarray:
         """The relative frequency of every code of a leaf, divided by the number of rows."""
-        return prior_codes(self.data.start) / self.data.start.counts.sum()
+        return self._groups.code_frequencies() / self.data.start.counts.sum()
 
 
 def make_trainer(recipe: Recipe, seed: int, state: State | None, problem: MixtureProblem) -> MiniBatches:
     """The trainer for a recipe, new or restored from a state."""
-    adam = Adam(problem.start(seed) if state is None else state["theta"], ema_decay=recipe.ema_decay)
-    if state is not None:
-        adam.restore(state)
+    start = problem.start(seed) if state is None else state["theta"]
+    adam = Adam(start, state, ema_decay=recipe.ema_decay)
     return MiniBatches(
         MixtureBatches(problem, recipe), adam, recipe.learning_rate, recipe.last_rate, recipe.max_iter, seed
     )
@@ -66,14 +68,14 @@ class MixtureBatches:
 
     def __init__(self, problem: MixtureProblem, recipe: Recipe):
         self._problem, self._recipe = problem, recipe
-        self.rows = self.length = problem.data.rows.epoch
+        self.rows = problem.data.rows.epoch
         self.batch = recipe.batch_size
         self._likelihood: MixtureLikelihood | None = None
 
-    def batches(self, rng: np.random.Generator) -> Iterator[tuple[int, Function]]:
+    def batches(self, rng: np.random.Generator) -> Iterator[Function]:
         """All rows once, in random order; see `Objective`."""
         for table, drawn in self._problem.data.batches(self.batch, rng):
-            yield len(drawn), partial(self._value_and_gradient, table, drawn)
+            yield partial(self._value_and_gradient, table, drawn)
 
     def _value_and_gradient(self, table: Table, drawn: np.ndarray, parameters: np.ndarray) -> tuple[float, np.ndarray]:
         """Σ log p(row), and the gradient of Σ log p(row) + Σ prior · log leaf − weight_decay/2 · |parameters|²."""

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pgcc.cluster import Crew
 from pgcc.ir.blocks import Blocks
-from pgcc.learn.common.checkpoint import State
 from pgcc.learn.common.estimator import Estimator, check_positive, check_whole
 from pgcc.learn.common.training import Run, RunPlan
 from pgcc.learn.regions.cluster_start import ClusterStart
-from pgcc.learn.regions.layer_training import LayerEM, LayerLikelihood
+from pgcc.learn.regions.layer_training import LayerLikelihood, em_plan
 from pgcc.learn.regions.layers import Layers
 from pgcc.learn.tables.data_split import DataSplit
 
@@ -100,15 +98,11 @@ class EinsumNetwork(Estimator):
         layers, tree = self._structure(data)
         likelihood = LayerLikelihood(layers, data, check_whole("batch_size", self.batch_size))
 
-        def scores(learned: State) -> np.ndarray:
-            return likelihood.logs(layers.normalized(learned["counts"], smoothing), data.held_out)
-
         start = ClusterStart(data.rows, np.random.default_rng(seed))
         evenly = np.ones(data.rows.n)
         clusters = [start.shares(start.centers(self.n_sums), evenly) for _ in range(tree[-1] + 1)]
         counts = start.counts(layers, [*(clusters[i] for i in tree), np.ones((len(clusters[0]), 1))])
-        make_em = partial(LayerEM, likelihood, counts, smoothing, seed)
-        return [RunPlan(make_em, epochs, patience, *LayerEM.shapes(layers), scores=scores)]
+        return [em_plan(likelihood, counts, smoothing, seed, epochs, patience)]
 
     def _structure(self, data: DataSplit) -> tuple[Layers, list[int]]:
         sums, depth = check_whole("n_sums", self.n_sums, most=1 << 8), check_whole("depth", self.depth, 0)

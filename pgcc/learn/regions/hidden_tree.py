@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,9 @@ from pgcc.learn.common.estimator import Estimator, check_choice, check_positive,
 from pgcc.learn.common.optimizers import Adam, MiniBatches
 from pgcc.learn.common.training import Run, RunPlan
 from pgcc.learn.regions.cluster_start import ClusterStart
-from pgcc.learn.regions.layer_training import LayerEM, LayerLikelihood
+from pgcc.learn.regions.layer_training import LayerLikelihood, em_plan
 from pgcc.learn.regions.layers import Layers
-from pgcc.learn.regions.tied_tables import TiedBatches, TiedTables
+from pgcc.learn.regions.tied_tables import TiedTables, tied_batches
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.tables.packed_rows import Rows
 from pgcc.learn.trees.tree_em import chow_liu_structure
@@ -115,22 +114,18 @@ class HiddenTree(Estimator):
         smoothing, rng = check_positive("smoothing", self.smoothing, zero=True), np.random.default_rng(seed)
         kind, (parents, layers) = check_choice("parameters", self.parameters, PARAMETERS), self._structure(data)
         likelihood = LayerLikelihood(layers, data, check_whole("batch_size", self.batch_size))
-
-        def scores(learned: State) -> np.ndarray:
-            return likelihood.logs(self._numbers(learned, layers, data), data.held_out)
-
         if kind == "free":
             start = cluster_counts(layers, parents, data.rows, rng)
-            make_em = partial(LayerEM, likelihood, start, smoothing, seed)
-            return [RunPlan(make_em, epochs, patience, *LayerEM.shapes(layers), scores=scores)]
+            return [em_plan(likelihood, start, smoothing, seed, epochs, patience)]
         tied = TiedTables(layers, Trees.independent(data.rows).probs[0, :, 0])
         first = tied.start(rng)
 
         def make_adam(state: State | None) -> MiniBatches:
-            adam = Adam(first, ema_decay=_EMA)
-            if state is not None:
-                adam.restore(state)
-            return MiniBatches(TiedBatches(likelihood, tied), adam, rate, _LAST_RATE, epochs, seed)
+            adam = Adam(first, state, ema_decay=_EMA)
+            return MiniBatches(tied_batches(likelihood, tied), adam, rate, _LAST_RATE, epochs, seed)
+
+        def scores(learned: State) -> np.ndarray:
+            return likelihood.logs(self._numbers(learned, layers, data), data.held_out)
 
         learned = {"theta": (float, tied.size)}
         return [RunPlan(make_adam, epochs, patience, learned, Adam.shapes(tied.size), scores=scores)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from pgcc.errors import PgccError
 from pgcc.interrupts import end_if_unwanted
-from pgcc.learn.common.checkpoint import Shapes, State
+from pgcc.learn.common.checkpoint import State
+from pgcc.learn.common.training import RunPlan
 from pgcc.learn.regions.layers import Layers
 from pgcc.learn.tables.data_split import DataSplit
 from pgcc.learn.tables.packed_rows import Rows
@@ -80,10 +81,6 @@ class LayerLikelihood:
         held_out = self.data.held_out
         return float(held_out.counts @ self.logs(numbers.astype(PRECISION), held_out)) / held_out.total
 
-    def drawn(self, rng: np.random.Generator) -> Iterator[np.ndarray]:
-        """Mini-batches of the training data, in random order."""
-        return self.data.rows.draw(self.batch, rng)
-
 
 class LayerEM:
     """EM for tables: mini-batches first, whose steps become smaller (Cappé and Moulines 2009), and then all rows.
@@ -124,7 +121,7 @@ class LayerEM:
             total, self._counts = likelihood.all_rows(self.numbers)
             return total / rows.total
         total, steps = 0.0, 2 + epoch * -(-likelihood.rows // likelihood.batch)
-        for t, drawn in enumerate(likelihood.drawn(np.random.default_rng([self._seed, epoch])), start=steps):
+        for t, drawn in enumerate(rows.draw(likelihood.batch, np.random.default_rng([self._seed, epoch])), start=steps):
             codes, step = rows.codes(drawn), max(t**-_POWER, _LEAST_STEP)
             value, counts = likelihood.expected(self.numbers.astype(PRECISION), codes, np.ones(len(drawn)))
             self._counts = (1 - step) * self._counts + step * rows.total / len(drawn) * counts
@@ -143,7 +140,15 @@ class LayerEM:
         """The state to resume from."""
         return {"counts": self._counts, "epoch": np.array(self._epoch)}
 
-    @staticmethod
-    def shapes(layers: Layers) -> tuple[Shapes, Shapes]:
-        """The arrays of `learned` and of `state`."""
-        return {"counts": (float, layers.size)}, {"counts": (float, layers.size), "epoch": (int,)}
+
+def em_plan(
+    likelihood: LayerLikelihood, start: np.ndarray, smoothing: float, seed: int, epochs: int, patience: int
+) -> RunPlan:
+    """A run of `LayerEM`."""
+    layers, counts = likelihood.layers, {"counts": (float, len(start))}
+
+    def scores(learned: State) -> np.ndarray:
+        return likelihood.logs(layers.normalized(learned["counts"], smoothing), likelihood.data.held_out)
+
+    make_em = partial(LayerEM, likelihood, start, smoothing, seed)
+    return RunPlan(make_em, epochs, patience, counts, {**counts, "epoch": (int,)}, scores=scores)

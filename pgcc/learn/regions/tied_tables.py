@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pgcc.learn.common.net import Net, tanh
-from pgcc.learn.common.optimizers import Function
+from pgcc.learn.common.optimizers import RowBatches
 from pgcc.learn.regions.layer_training import PRECISION, LayerLikelihood
 from pgcc.learn.regions.layers import Layers
 
@@ -111,26 +110,15 @@ def _features(points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.concatenate([np.sin(angles), np.cos(angles)])
 
 
-class TiedBatches:
+def tied_batches(likelihood: LayerLikelihood, tied: TiedTables) -> RowBatches:
     """The objective of `MiniBatches`: the mean log-likelihood of a mini-batch."""
 
-    def __init__(self, likelihood: LayerLikelihood, tied: TiedTables):
-        self._likelihood, self._tied = likelihood, tied
-        self.rows, self.batch = likelihood.rows, likelihood.batch
-        self.length = -(-self.rows // self.batch) * self.batch  # the last batch counts as a full one
+    def value_and_gradient(codes: np.ndarray, rng: np.random.Generator, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        numbers, kept = tied.numbers(theta.astype(PRECISION))
+        value, counts = likelihood.expected(numbers, codes, np.full(len(codes), 1 / len(codes)))
+        return value * len(codes), tied.gradient(numbers, counts.astype(PRECISION), kept).astype(float)
 
-    def batches(self, rng: np.random.Generator) -> Iterator[tuple[int, Function]]:
-        """All rows once, in random order; see `Objective`."""
-        for drawn in self._likelihood.drawn(rng):
-            yield len(drawn), partial(self._value_and_gradient, drawn)
+    def validate(theta: np.ndarray) -> float:
+        return likelihood.validate(tied.numbers(theta.astype(PRECISION))[0])
 
-    def _value_and_gradient(self, drawn: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Σ log p(row), and the gradient of the mean."""
-        numbers, kept = self._tied.numbers(theta.astype(PRECISION))
-        weights = np.full(len(drawn), 1 / len(drawn))
-        value, counts = self._likelihood.expected(numbers, self._likelihood.data.rows.codes(drawn), weights)
-        return value * len(drawn), self._tied.gradient(numbers, counts.astype(PRECISION), kept).astype(float)
-
-    def validate(self, theta: np.ndarray) -> float:
-        """The mean log-likelihood of the validation data."""
-        return self._likelihood.validate(self._tied.numbers(theta.astype(PRECISION))[0])
+    return RowBatches(likelihood.data.rows, likelihood.batch, value_and_gradient, validate)
