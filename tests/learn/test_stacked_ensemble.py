@@ -15,7 +15,16 @@ from pgcc.cluster import HERE
 from pgcc.errors import EvidenceError, PgccError
 from pgcc.evaluate.parallel import for_chunks
 from pgcc.interrupts import StoppableThread, Stopped, end_if_unwanted
-from pgcc.learn import DPP, ChowLiu, CircuitMLE, ContinuousMixture, MixtureOfTrees, SimplePGC, StackedEnsemble
+from pgcc.learn import (
+    DPP,
+    ChowLiu,
+    CircuitMLE,
+    ContinuousMixture,
+    HiddenTree,
+    MixtureOfTrees,
+    SimplePGC,
+    StackedEnsemble,
+)
 from pgcc.learn.common.training import Run
 from pgcc.learn.ensembles import race
 from pgcc.learn.ensembles.entrants import Clock, enter
@@ -99,6 +108,13 @@ def test_the_hopeless_do_not_go_on():
     assert model.history_["weight"][1] == 0.0
     assert model.history_["epochs"][1] < 15
     assert model.history_["failure"] == [None, None]
+
+
+def test_hidden_trees_of_other_parameters_are_another_kind():
+    """A first one that was no good kept all others of its class out, though these are learned in another way."""
+    data = StackedEnsemble()._read(many(), None, 0)
+    tied, em, larger = enter([HiddenTree(2, "tied"), HiddenTree(2), HiddenTree(3, random_state=1)], data, None)
+    assert tied.kind != em.kind == larger.kind
 
 
 def test_parts_that_differ_are_kept_though_they_are_worse():

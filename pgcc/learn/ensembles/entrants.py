@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -100,6 +100,12 @@ class Entrant:
 
     def __post_init__(self) -> None:
         self.seconds = math.fsum(self.run.history["seconds"])
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """Its class, and what was chosen by words, such as the parameters of a hidden tree: those alike are similar."""
+        values = self.candidate.get_params(deep=False).values()
+        return type(self.candidate), *(value for value in values if isinstance(value, str))
 
     @property
     def size(self) -> int:

@@ -146,19 +146,19 @@ def _fresh(
 
     First one of every kind, the cheapest; then those of the kinds that have most weight.
     """
-    kinds = {type(one.candidate): 0.0 for one in entrants if one.run.epochs or one in threads.running}
+    kinds = {one.kind: 0.0 for one in entrants if one.run.epochs or one in threads.running}
     found = [one for one in entrants if one.found]
     if found:
         weights = stacking_weights(np.array([one.found.logs for one in found if one.found]), counts)
         for one, weight in zip(found, weights.tolist(), strict=True):
-            kinds[type(one.candidate)] += weight
-    of_kind = [(one, kinds.get(type(one.candidate), 1.0)) for one in idle if not one.run.epochs]
+            kinds[one.kind] += weight
+    of_kind = [(one, kinds.get(one.kind, 1.0)) for one in idle if not one.run.epochs]
     return sorted(of_kind, key=lambda pair: (-pair[1], *_cost(pair[0], entrants)))
 
 
 def _cost(entrant: Entrant, entrants: Sequence[Entrant]) -> tuple[float, int]:
     """The seconds that an epoch takes at least, as far as others of its kind tell, and how many numbers it learns."""
-    alike = [one for one in entrants if type(one.candidate) is type(entrant.candidate) and one.run.epochs]
+    alike = [one for one in entrants if one.kind == entrant.kind and one.run.epochs]
     return max((one.epoch_seconds * min(1.0, entrant.size / one.size) for one in alike), default=0.0), entrant.size
 
 
