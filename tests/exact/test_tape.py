@@ -39,9 +39,11 @@ def test_totals_are_those_of_the_interpreter(seed):
     circuit = some_circuit(seed)
     true = true_total(circuit)
     assert rational_total(circuit.order, LONG) == true
+    with precision(1 << 10):
+        narrow = ball(true)
     for bits in (53, 128):
         with precision(bits):
-            assert total_in_balls(circuit.order, Layouts(), {}).contains(ball(true))
+            assert total_in_balls(circuit.order, Layouts(), {}).contains(narrow)
 
 
 @settings(max_examples=some(60))
