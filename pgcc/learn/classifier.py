@@ -122,6 +122,10 @@ class Classifier(ClassifierMixin, BaseEstimator):
         best = self.predict_proba(X).argmax(axis=1)
         return self.classes_[best]
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of the rows whose label is predicted right."""
+        return float(super().score(X, y, sample_weight))
+
     def __sklearn_is_fitted__(self) -> bool:
         return "estimator_" in vars(self)
 
