@@ -20,10 +20,12 @@ from pgcc.learn import (
     ChowLiu,
     CircuitMLE,
     ContinuousMixture,
+    EinsumNetwork,
     HiddenTree,
     MixtureOfTrees,
     SimplePGC,
     StackedEnsemble,
+    Strudel,
 )
 from pgcc.learn.common.training import Run
 from pgcc.learn.ensembles import race
@@ -51,6 +53,31 @@ def test_candidates_share_work_and_are_as_if_fitted_alone(monkeypatch):
         assert clone(candidate).fit(X, validation=valid).score(valid) == pytest.approx(score, rel=1e-12)
     for member in stack.members_:
         assert (clone(member).fit(X, validation=valid).parameters_ == member.parameters_).all()
+
+
+@pytest.mark.parametrize(
+    "candidate",
+    [
+        ContinuousMixture("tree", 4, 2, max_iter=2),
+        EinsumNetwork(2, 1, 2, max_iter=2),
+        EinsumNetwork(2, 1, 2, max_iter=2, random_state=3),
+        HiddenTree(2, max_iter=2),
+        HiddenTree(8, "tied", max_iter=2),
+        Strudel(1, max_iter=2),
+    ],
+    ids=repr,
+)
+def test_every_learner_is_a_candidate_that_is_as_if_fitted_alone(candidate):
+    X, valid = rows(120, 1), rows(60, 2)
+    stack = StackedEnsemble([candidate], verbose=False).fit(X, validation=valid)
+    assert stack.circuit_ == clone(candidate).fit(X, validation=valid).circuit_
+
+
+def test_a_candidate_without_a_seed_is_built_as_it_was_planned():
+    """The structure of an einsum network is drawn once, by the plan."""
+    stack = StackedEnsemble([EinsumNetwork(2, 1, 2, max_iter=2, random_state=None)], verbose=False)
+    stack.fit(rows(120, 1), validation=rows(60, 2))
+    assert stack.score(rows(60, 2)) == pytest.approx(stack.history_["validation"][0], abs=1e-4)
 
 
 def test_columns_of_a_circuit_are_found_by_name():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from pgcc.cluster import HERE
 from pgcc.errors import CircuitError, EvidenceError, FormatError, PgccError, PrecisionError, SemanticsError
@@ -189,8 +189,7 @@ class Entrant:
         return self._built(self.found.run)
 
     def _built(self, run: Run) -> Estimator:
-        began, member = search_clock(), clone(self.candidate)
-        member._read(self.data, None, 0)
+        began, member = search_clock(), copy(self.candidate)  # as it was planned, perhaps with numbers that were drawn
         member._conclude([run], self.data)
         self.building = search_clock() - began
         return member
