@@ -22,9 +22,9 @@ from pgcc.ir.node import ONE, ZERO, Node
 from pgcc.ir.numbers import Number, nearest_float
 from pgcc.ir.operands import list_variables
 from pgcc.passes.pipeline import simplify
-from pgcc.passes.simplify import fold
+from pgcc.passes.simplify import LARGE, fold
 from pgcc.passes.sizes import component
-from pgcc.passes.total import LARGE, in_doubles, quotient, total
+from pgcc.passes.total import in_doubles, quotient, total
 
 _LEFT = 2.0**-36  # the share of the empty set's probability that stays, where numbers are floats
 

@@ -25,7 +25,7 @@ from pgcc.ir.node import Op
 from pgcc.ir.numbers import Number
 from pgcc.passes.rules import APPLY, Draft, scaled
 
-LARGE = 1000  # edges
+LARGE = 1000  # edges: circuits with more are looked at as arrays first, and are not simplified to the end
 
 # -- fold ---------------------------------------------------------------------------------------------------
 

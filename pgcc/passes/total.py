@@ -30,6 +30,7 @@ from pgcc.ir.flat import Flat
 from pgcc.ir.node import Node, Op, postorder
 from pgcc.ir.numbers import UNIT, Number, as_number, frexp, ldexp, nearest_float
 from pgcc.ir.spelling import display_text
+from pgcc.passes.simplify import LARGE
 
 TOLERANCE = 1e-9  # how far the total of floats may be from 1
 ACCURACY = 1e-12  # the relative error of a total that is no exact number
@@ -37,7 +38,6 @@ ACCURACY = 1e-12  # the relative error of a total that is no exact number
 _MOST_BITS, _ENOUGH = 1 << 13, 64
 # A total that may be 0 is computed in fractions, if no determinant has more rows or columns.
 _MOST_EXACT = 40
-LARGE = 1000  # edges
 _LEAST, _MOST = 2.0**-400, 2.0**400  # products of two doubles between these are in range
 _SIMPLE = {Op.CONST, Op.VAR, Op.SUM, Op.PRODUCT}  # what doubles are enough for
 _MOST_DIGITS = 39_000  # of a total, as many as MAX_BITS make

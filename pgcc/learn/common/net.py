@@ -35,6 +35,11 @@ def normalized(x: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.nda
     return y, backward
 
 
+def logits_of(often: np.ndarray, alone: np.ndarray) -> np.ndarray:
+    """The outputs that stand for these frequencies of columns: log-odds of those that are alone, else logarithms."""
+    return np.log(often) - np.where(alone, np.log1p(-often), 0)
+
+
 class Net:
     """Dense layers, each x ↦ activation(W·x + b), but the last one is linear. Points are columns.
 

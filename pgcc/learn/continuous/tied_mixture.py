@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from pgcc.learn.common.net import Net, normalized
+from pgcc.learn.common.net import Net, logits_of, normalized
 from pgcc.learn.common.optimizers import RowBatches
 from pgcc.learn.continuous.log_linear import LogLinear
 from pgcc.learn.tables.packed_rows import Rows, slices, unpack
@@ -44,9 +44,8 @@ class TiedMixture:
         """Random parameters of the net, around independent variables with these frequencies of columns."""
         theta, form = self.net.start(rng), self.form
         free = form.column[form.is_one == 1]
-        alone = form.blocks.size[free] == 1
         often = np.clip(often[free], _RARE, 1 - _RARE)
-        self.net.layers(theta)[-1][1][:, 0] = np.log(often) - np.where(alone, np.log1p(-often), 0)
+        self.net.layers(theta)[-1][1][:, 0] = logits_of(often, form.blocks.size[free] == 1)
         return theta
 
     def table(self, theta: np.ndarray, points: np.ndarray) -> np.ndarray:

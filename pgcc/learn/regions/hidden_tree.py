@@ -117,7 +117,7 @@ class HiddenTree(Estimator):
         if kind == "free":
             start = cluster_counts(layers, parents, data.rows, rng)
             return [em_plan(likelihood, start, smoothing, seed, epochs, patience)]
-        tied = TiedTables(layers, Trees.independent(data.rows).probs[0, :, 0])
+        tied = self._tied(layers, data)
         first = tied.start(rng)
 
         def make_adam(state: State | None) -> MiniBatches:
@@ -125,7 +125,7 @@ class HiddenTree(Estimator):
             return MiniBatches(tied_batches(likelihood, tied), adam, rate, _LAST_RATE, epochs, seed)
 
         def scores(learned: State) -> np.ndarray:
-            return likelihood.logs(self._numbers(learned, layers, data), data.held_out)
+            return likelihood.logs(layers.normalized(tied.numbers(learned["theta"])[0]), data.held_out)
 
         learned = {"theta": (float, tied.size)}
         return [RunPlan(make_adam, epochs, patience, learned, Adam.shapes(tied.size), scores=scores)]
@@ -136,16 +136,16 @@ class HiddenTree(Estimator):
         states = check_whole("n_states", self.n_states, most=1 << 12)
         return parents, tree_layers(Blocks.of(data.rows.names), parents, states)
 
-    def _numbers(self, learned: State, layers: Layers, data: DataSplit) -> np.ndarray:
-        """The tables that were learned."""
-        if self.parameters == "free":
-            return layers.normalized(learned["counts"], self.smoothing)
-        tied = TiedTables(layers, Trees.independent(data.rows).probs[0, :, 0])
-        return layers.normalized(tied.numbers(learned["theta"])[0])
+    def _tied(self, layers: Layers, data: DataSplit) -> TiedTables:
+        """The nets whose outputs are the tables."""
+        return TiedTables(layers, Trees.independent(data.rows).probs[0, :, 0])
 
     def _finish(self, runs: Sequence[Run], data: DataSplit) -> None:
-        layers = self._structure(data)[1]
-        numbers = self._numbers(self._keep_history(runs[0]), layers, data)
+        layers, learned = self._structure(data)[1], self._keep_history(runs[0])
+        if self.parameters == "free":
+            numbers = layers.normalized(learned["counts"], self.smoothing)
+        else:
+            numbers = layers.normalized(self._tied(layers, data).numbers(learned["theta"])[0])
         self.circuit_ = layers.circuit(numbers, data.rows.names)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgcc.learn.common.net import Net, tanh
+from pgcc.learn.common.net import Net, logits_of, tanh
 from pgcc.learn.common.optimizers import RowBatches
 from pgcc.learn.regions.layer_training import PRECISION, LayerLikelihood
 from pgcc.learn.regions.layers import Layers
@@ -46,7 +46,7 @@ class TiedTables:
         self._shown = first[blocks.block] + np.arange(len(means)) - blocks.first[blocks.block] + (blocks.size == 1)
         self._starts = np.concatenate([first, widths.sum() + self._h * np.arange(edges)])
         self._group = np.repeat(np.arange(len(widths) + edges), [*widths, *[self._h] * edges])
-        self._rows, self._bias = int(widths.sum()), np.log(means) - np.where(blocks.size == 1, np.log1p(-means), 0)
+        self._rows, self._bias = int(widths.sum()), logits_of(means, blocks.size == 1)
         z, rng = np.linspace(-1, 1, self._h), np.random.default_rng(0)
         pairs = np.stack(np.meshgrid(z, z, indexing="ij")).reshape(2, -1)
         points = [(z[None], len(means) + 1), (pairs, edges)][: 1 + bool(edges)]
